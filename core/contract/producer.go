@@ -66,6 +66,18 @@ type Renewer interface {
 	Renew(ctx context.Context, id LeaseID) (s Segment, offset int, err error)
 }
 
+// Renewal is one of the leases that a host asks a [Renewer] in another process about at once, and the answer.
+type Renewal struct {
+	Lease    LeaseID
+	Has      SegmentID // whose file the host has for it
+	Writable bool      // the file of another segment is to be open for writing, too
+
+	Segment Segment  // as of Renew; none: the lease stands where it stood
+	Offset  int      // likewise
+	File    *os.File // of the segment, where that is another one: the host's to close
+	Err     error    // as of Renew, or why the file did not come
+}
+
 // Searcher is a [Producer] that finds arrays by a pattern of names.
 type Searcher interface {
 	// Search finds the arrays whose names a pattern means, without running code of the program's. They are not those of one

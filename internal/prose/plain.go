@@ -3,6 +3,7 @@ package prose
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -41,6 +42,9 @@ func escaped(s, keep string) string {
 // JSON gives a JSON text, which ends in a newline, with the same meaning: in its strings, what is not
 // printed as itself is escaped as JSON does.
 func JSON(text []byte) []byte {
+	if !slices.ContainsFunc(text, func(c byte) bool { return c != '\n' && (c < ' ' || c > '~') }) {
+		return text // as nearly all is: a watch prints hundreds of lines a second
+	}
 	var b bytes.Buffer
 	for _, r := range string(text) {
 		switch {

@@ -70,7 +70,6 @@ type Client struct {
 var (
 	_ contract.Producer  = (*Client)(nil)
 	_ contract.Refresher = (*Client)(nil)
-	_ contract.Renewer   = (*Client)(nil)
 	_ contract.Waiter    = (*Client)(nil)
 )
 
@@ -193,6 +192,11 @@ func (c *Client) Descriptor(ctx context.Context, id contract.SegmentID, writable
 	if _, err := c.rpc.Descriptor(callCtx, req, callOptions()...); err != nil {
 		return nil, c.failed(ctx, op, "", err)
 	}
+	return c.arrived(ctx, callCtx, op, id, arrived)
+}
+
+// arrived gives the file that has come over the side socket before the answer of a call.
+func (c *Client) arrived(ctx, callCtx context.Context, op string, id contract.SegmentID, arrived <-chan arrival) (*os.File, error) {
 	timeout := time.NewTimer(descriptorWait)
 	defer timeout.Stop()
 	select {

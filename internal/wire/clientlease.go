@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -70,32 +69,6 @@ func (c *Client) Refresh(ctx context.Context, id contract.LeaseID) (contract.Lea
 		return contract.Lease{}, false, c.violated(op, "", err)
 	}
 	return lease, changed, nil
-}
-
-// Renew implements contract.Renewer.
-func (c *Client) Renew(ctx context.Context, id contract.LeaseID) (contract.Segment, int, error) {
-	const op = "renew"
-	c.mu.Lock()
-	able := c.renew
-	c.mu.Unlock()
-	if !able {
-		return contract.Segment{}, 0, c.local(op, "", core.ErrUnsupported, errors.New("this plugin renews no lease"))
-	}
-	callCtx, done := c.begin(ctx)
-	defer done()
-	resp, err := c.rpc.Renew(callCtx, &pb.RenewRequest{Lease: uint64(id)}, callOptions()...)
-	if err != nil {
-		return contract.Segment{}, 0, c.failed(ctx, op, "", err)
-	}
-	segment, err := segmentToCore(resp.GetSegment())
-	offset := resp.GetOffset()
-	if err == nil && (offset < 0 || offset > segment.Size) {
-		err = fmt.Errorf("offset %d in a segment of %d bytes", offset, segment.Size)
-	}
-	if err != nil {
-		return contract.Segment{}, 0, c.violated(op, "", err)
-	}
-	return segment, int(offset), nil
 }
 
 // abandon releases, in the background, whatever the Lease call with that token granted: the caller's

@@ -23,6 +23,7 @@ type scripted struct {
 	info       *pb.Info
 	lease      func(ctx context.Context, req *pb.LeaseRequest) (*pb.Lease, error)
 	refresh    func(req *pb.RefreshRequest) *pb.RefreshResponse
+	renew      func(side *fdpass.Conn, req *pb.RenewRequest) *pb.RenewResponse
 	descriptor func(side *fdpass.Conn, req *pb.DescriptorRequest) error
 	entries    func(send func(*pb.ArraysResponse) error) error
 	released   chan *pb.ReleaseRequest
@@ -39,7 +40,7 @@ func (s *scripted) dial(t *testing.T, opts wire.ClientOptions) *wiretest.Link {
 
 func (s *scripted) Open(context.Context, *pb.OpenRequest) (*pb.OpenResponse, error) {
 	return &pb.OpenResponse{Info: &pb.Info{}, Capabilities: &pb.Capabilities{
-		Wait: true, Refresh: s.refresh != nil, Handoff: s.handoff, Calls: s.calls,
+		Wait: true, Refresh: s.refresh != nil, Renew: s.renew != nil, Handoff: s.handoff, Calls: s.calls,
 	}}, nil
 }
 
@@ -57,6 +58,10 @@ func (s *scripted) Lease(ctx context.Context, req *pb.LeaseRequest) (*pb.LeaseRe
 
 func (s *scripted) Refresh(_ context.Context, req *pb.RefreshRequest) (*pb.RefreshResponse, error) {
 	return s.refresh(req), nil
+}
+
+func (s *scripted) Renew(_ context.Context, req *pb.RenewRequest) (*pb.RenewResponse, error) {
+	return s.renew(s.side, req), nil
 }
 
 func (s *scripted) Descriptor(_ context.Context, req *pb.DescriptorRequest) (*pb.DescriptorResponse, error) {

@@ -241,38 +241,31 @@ func (s *service) Refresh(ctx context.Context, req *pb.RefreshRequest) (*pb.Refr
 	return &pb.RefreshResponse{Fence: fence}, nil
 }
 
-func (s *service) Renew(ctx context.Context, req *pb.RenewRequest) (*pb.RenewResponse, error) {
-	const op = "renew"
-	if err := s.ready(op); err != nil {
-		return nil, err
-	}
-	r, ok := s.producer.(contract.Renewer)
-	if !ok {
-		return nil, toStatus(&core.Error{Op: op, Kind: core.ErrUnsupported})
-	}
-	segment, offset, err := r.Renew(ctx, contract.LeaseID(req.GetLease()))
-	if err != nil {
-		return nil, toStatus(err)
-	}
-	return &pb.RenewResponse{Segment: segmentToProto(segment), Offset: int64(offset)}, nil
-}
-
 func (s *service) Descriptor(ctx context.Context, req *pb.DescriptorRequest) (*pb.DescriptorResponse, error) {
 	if err := s.ready("descriptor"); err != nil {
 		return nil, err
 	}
-	file, err := s.file(ctx, contract.SegmentID(req.GetSegment()), req.GetWritable())
-	if err != nil {
+	if err := s.lend(ctx, contract.SegmentID(req.GetSegment()), req.GetWritable(), req.GetToken()); err != nil {
 		return nil, toStatus(err)
 	}
-	if file == nil {
-		return nil, violation("descriptor", fmt.Errorf("the producer has no file for segment %d", req.GetSegment()))
-	}
-	err = s.send(req.GetToken(), file)
-	if err := errors.Join(err, shm.Close(file)); err != nil {
-		return nil, toStatus(&core.Error{Op: "descriptor", Kind: core.ErrUnavailable, Err: err})
-	}
 	return &pb.DescriptorResponse{}, nil
+}
+
+// lend sends the file behind a segment to the host.
+func (s *service) lend(ctx context.Context, id contract.SegmentID, writable bool, token uint64) error {
+	const op = "descriptor"
+	file, err := s.file(ctx, id, writable)
+	if err != nil {
+		return err
+	}
+	if file == nil {
+		return &core.Error{Op: op, Kind: core.ErrProtocol, Err: fmt.Errorf("the producer has no file for segment %d", id)}
+	}
+	err = s.send(token, file)
+	if err := errors.Join(err, shm.Close(file)); err != nil {
+		return &core.Error{Op: op, Kind: core.ErrUnavailable, Err: err}
+	}
+	return nil
 }
 
 // send sends a file to the host from where its descriptor is.

@@ -12,6 +12,7 @@ const (
 	maxLongText  = 64 << 10 // bytes of a traceback or of a dtype's tag
 	maxList      = 4096     // elements of one list
 	maxReleases  = 1 << 16  // leases in one Release call
+	maxRenewals  = 256      // leases in one Renew call
 	maxEntries   = 1 << 20  // entries in one listing
 	maxMessage   = 16 << 20 // bytes of one message
 	entryBatch   = 64       // entries in one message of a listing

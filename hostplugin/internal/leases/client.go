@@ -27,7 +27,8 @@ const liveWait = 100 * time.Millisecond
 // Program is the way to a program by gRPC.
 type Program interface {
 	contract.Refresher
-	contract.Renewer
+	// Renew asks about leases that a fork may have taken out of sight, and writes the answers into them.
+	Renew(ctx context.Context, leases []contract.Renewal)
 	Lease(ctx context.Context, name string, req contract.Request) (contract.Lease, error)
 	Release(ctx context.Context, ids ...contract.LeaseID) error
 }

@@ -79,12 +79,9 @@ func (g *Group) lookAgain(ctx context.Context) {
 	c, forks := g.client, g.client.forks()
 	g.results = slices.Grow(g.results[:0], len(g.ids))[:len(g.ids)]
 	clear(g.results)
-	if c.Handoff != nil {
-		copied := slices.ContainsFunc(g.leases, func(l *Lease) bool { return l.copied })
-		if err := broken(c.Handoff.Refresh(ctx, g.ids, g.requests, false, copied, g.results)); err != nil && !errors.Is(err, handoff.ErrAsk) {
-			g.fail(g.again, err)
-			return
-		}
+	if err := c.look(ctx, g.leases, g.ids, g.requests, g.results, forks); err != nil {
+		g.fail(g.again, err)
+		return
 	}
 	for n, i := range g.again {
 		next, changed, err := c.apply(ctx, g.Views[i], g.leases[n], &g.results[n], forks)

@@ -324,7 +324,7 @@ func TestRefreshDuringRenewal(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			begun, goOn := make(chan struct{}, 1), make(chan struct{})
-			w.renewing = func() { begun <- struct{}{}; <-goOn }
+			w.renewing = func([]contract.Renewal) { begun <- struct{}{}; <-goOn }
 			w.set("x", 1)
 			s, want := &Source{Name: "x"}, 1.0
 			v := w.view(s)

@@ -42,9 +42,10 @@ func (m *segmentMemory) partOf(l core.Layout) *part {
 }
 
 // move maps a segment over the part of the memory in which an array lies, whose first element is at an offset of the segment. All
-// arrays there show then what lies in the segment. It does nothing if the array lies there already. errHeld says that somebody
+// arrays there show then what lies in the segment. It does nothing if the array lies there already. The segment's file stays the
+// caller's; without one, the program is asked for it. errHeld says that somebody
 // holds the memory; an error that wraps core.ErrProtocol, that the segment cannot be the array's.
-func (m *segmentMemory) move(ctx context.Context, s contract.Segment, offset int, l core.Layout) error {
+func (m *segmentMemory) move(ctx context.Context, s contract.Segment, offset int, l core.Layout, file *os.File) (err error) {
 	shift := int64(l.Offset()) - int64(offset)
 	if now := m.partOf(l); now.segment == s && now.shift == shift {
 		return nil
@@ -54,11 +55,15 @@ func (m *segmentMemory) move(ctx context.Context, s contract.Segment, offset int
 	if lo, hi := l.Span(); int64(lo) < to.lo || int64(hi) > to.hi || !s.Sealed {
 		return violation("segment %d, of %d bytes, cannot have the array of a lease at byte %d", s.ID, s.Size, offset)
 	}
-	file, err := m.segments.descriptor(ctx, s, m.Writable())
-	if err != nil {
+	if file == nil {
+		if file, err = m.segments.producer.Descriptor(ctx, s.ID, m.Writable()); err != nil {
+			return err
+		}
+		defer file.Close() //nolint:errcheck // the mapping does not need it, and nothing was written
+	}
+	if err := sealed(s, file); err != nil {
 		return err
 	}
-	defer file.Close() //nolint:errcheck // the mapping does not need it, and nothing was written
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.holders > 0 {

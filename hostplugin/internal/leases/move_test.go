@@ -45,7 +45,7 @@ func TestMove(t *testing.T) {
 		"between pages":         {segment(2, int64(2*page)), 72},
 		"larger than its file":  {segment(2, int64(3*page)), 64},
 	} {
-		if err := m.move(t.Context(), bad.segment, bad.offset, array); err == nil {
+		if err := m.move(t.Context(), bad.segment, bad.offset, array, nil); err == nil {
 			t.Errorf("%s: moved", name)
 		}
 	}
@@ -59,12 +59,12 @@ func TestMove(t *testing.T) {
 	}
 	holds(1, 2, 3, 4)
 	m.Hold()
-	if err := m.move(t.Context(), segment(2, int64(2*page)), 64, array); !errors.Is(err, errHeld) {
+	if err := m.move(t.Context(), segment(2, int64(2*page)), 64, array, nil); !errors.Is(err, errHeld) {
 		t.Errorf("memory that is held: %v", err)
 	}
 	m.Let()
 	for range 2 {
-		if err := m.move(t.Context(), segment(2, int64(2*page)), 64, array); err != nil {
+		if err := m.move(t.Context(), segment(2, int64(2*page)), 64, array, nil); err != nil {
 			t.Fatal(err)
 		}
 		holds(1, 11, 12, 4)
@@ -80,7 +80,7 @@ func TestMove(t *testing.T) {
 	if p := m.partOf(ints(t, 0, 1)); p != m.whole {
 		t.Error("the rest is another segment's")
 	}
-	if err := m.move(t.Context(), segment(3, int64(2*page)), 64, array); err != nil || len(m.parts) != 1 {
+	if err := m.move(t.Context(), segment(3, int64(2*page)), 64, array, nil); err != nil || len(m.parts) != 1 {
 		t.Errorf("moved again: %d parts, %v", len(m.parts), err)
 	}
 	if same := m.again(t.Context()); same != m {

@@ -110,10 +110,19 @@ func (w *world) Refresh(_ context.Context, id contract.LeaseID) (contract.Lease,
 }
 
 // Renew implements Program.
-func (w *world) Renew(_ context.Context, id contract.LeaseID) (contract.Segment, int, error) {
+func (w *world) Renew(ctx context.Context, leases []contract.Renewal) {
 	if w.renewing != nil {
-		defer w.renewing()
+		defer w.renewing(leases)
 	}
+	for i := range leases {
+		l := &leases[i]
+		if l.Segment, l.Offset, l.Err = w.renew(l.Lease); l.Err == nil && l.Segment.ID != l.Has {
+			l.File, l.Err = w.Descriptor(ctx, l.Segment.ID, l.Writable)
+		}
+	}
+}
+
+func (w *world) renew(id contract.LeaseID) (contract.Segment, int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	lease, stands := w.standing[id]
@@ -174,7 +183,7 @@ func (w *world) Refreshes(_ context.Context, ids []contract.LeaseID, only bool, 
 			w.mailed = append(w.mailed, "refresh "+w.names[id])
 		}
 		look := handoff.Look{}
-		if w.able && !w.silent {
+		if _, private := w.moved[id]; w.able && !w.silent && !private { // to share it again takes long
 			switch l, changed, err := w.again(id, only); {
 			case err != nil:
 			case changed:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
@@ -55,15 +56,58 @@ func (c *Client) Refresh(ctx context.Context, s *Source, v *core.View, req contr
 	}
 	var results [1]handoff.Look
 	forks := c.forks()
-	err = handoff.ErrAsk
-	if c.Handoff != nil {
-		ids, reqs := [1]contract.LeaseID{l.id}, [1]contract.Request{l.req}
-		err = broken(c.Handoff.Refresh(ctx, ids[:], reqs[:], false, l.copied, results[:]))
-	}
-	if err != nil && !errors.Is(err, handoff.ErrAsk) {
+	leases, ids, reqs := [1]*Lease{l}, [1]contract.LeaseID{l.id}, [1]contract.Request{l.req}
+	if err := c.look(ctx, leases[:], ids[:], reqs[:], results[:], forks); err != nil {
 		return v, false, err
 	}
 	return c.apply(ctx, v, l, &results[0], forks)
+}
+
+// look has the mailbox look at leases again: those that gRPC is to be asked about have no answer. Before that it renews those that a fork
+// has made private: otherwise the program would be asked about each, and share the array in other memory.
+func (c *Client) look(
+	ctx context.Context, leases []*Lease, ids []contract.LeaseID, requests []contract.Request, results []handoff.Look, forks uint64,
+) error {
+	if c.Handoff == nil {
+		return nil
+	}
+	ask := func(leases []*Lease, ids []contract.LeaseID, requests []contract.Request, results []handoff.Look) error {
+		copied := slices.ContainsFunc(leases, func(l *Lease) bool { return l.copied })
+		err := broken(c.Handoff.Refresh(ctx, ids, requests, false, copied, results))
+		if errors.Is(err, handoff.ErrAsk) {
+			return nil
+		}
+		return err
+	}
+	if err := ask(leases, ids, requests, results); err != nil {
+		return err
+	}
+	var private []int
+	for i, l := range leases {
+		if results[i].Status == handoff.Ask && l.due(forks) {
+			private = append(private, i)
+		}
+	}
+	if len(private) == 0 {
+		return nil
+	}
+	due, dueIDs, reqs, looks := pick(leases, private), pick(ids, private), pick(requests, private), make([]handoff.Look, len(private))
+	c.renewDue(ctx, due, forks)
+	if ask(due, dueIDs, reqs, looks) == nil { // otherwise gRPC says what is wrong
+		for n, i := range private {
+			results[i] = looks[n]
+		}
+	}
+	return nil
+}
+
+// pick gives some of all.
+func pick[T any](all []T, some []int) []T {
+	picked := make([]T, 0, len(some))
+	for _, i := range some {
+		picked = append(picked, all[i])
+	}
+	return picked
 }
 
 // apply does what the mailbox says of a lease.

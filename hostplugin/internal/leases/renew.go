@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"time"
 
@@ -20,6 +21,10 @@ const (
 	renewRest     = 4
 	renewBurst    = 200 * time.Millisecond
 	renewRestMost = time.Second
+	// renewMost leases at most, of renewBytes bytes if they are several, are renewed at once: a view is live again, and a look at it goes on,
+	// when all of these are.
+	renewMost  = 16
+	renewBytes = 4 << 20
 	// heldTime is how long memory that somebody holds waits.
 	heldTime = 10 * time.Millisecond
 )
@@ -73,43 +78,93 @@ func (c *Client) renewals() {
 	}
 }
 
-// renewAll renews the leases that need it, the small ones first. It reports whether there is more to do.
+// renewal is a lease that is renewed, and what becomes of it.
+type renewal struct {
+	*Lease
+	view *core.View
+	err  error
+}
+
+// due reports whether a lease needs to be renewed, since the program has forked so often.
+func (l *Lease) due(forks uint64) bool {
+	return l.heap && (!l.stale.Load() || l.frozen.Load()) && l.forks.Load() != forks
+}
+
+// renewAll renews the leases that need it. It reports whether there is more to do.
 func (c *Client) renewAll(ctx context.Context) (again bool) {
-	type due struct {
-		*Lease
-		view *core.View
-	}
-	var leases []due
+	var due []renewal
 	forks := c.forks()
 	c.mu.Lock()
 	for l := range c.leases {
-		if l.heap && (!l.stale.Load() || l.frozen.Load()) && l.forks.Load() != forks {
+		if l.due(forks) {
 			if v := l.view.Value(); v != nil {
-				leases = append(leases, due{l, v})
+				due = append(due, renewal{Lease: l, view: v})
 			}
 		}
 	}
 	c.mu.Unlock()
-	slices.SortFunc(leases, func(a, b due) int { return cmp.Compare(a.view.NBytes(), b.view.NBytes()) })
-	for _, l := range leases {
-		switch err := c.renew(ctx, l.Lease, l.view); {
-		case ctx.Err() != nil:
-			return false
-		case err == nil:
-			l.renewed(forks)
-		case !c.stands(l.Lease): // it is why
-		case errors.Is(err, errHeld):
-			again = true
-		case c.forks() != forks: // that may be why
-			return true
-		case errors.Is(err, core.ErrUnavailable) && c.going():
-			return false
-		default:
-			l.frozen.Store(true) // until another fork
-			l.turnStale(c.whyPrivate(l.Lease, l.view.Version(), err))
+	for batch := range batches(due) {
+		c.renew(ctx, batch, forks)
+		for _, r := range batch {
+			switch {
+			case ctx.Err() != nil:
+				return false
+			case r.err == nil, !c.stands(r.Lease): // it is why
+			case errors.Is(r.err, errHeld):
+				again = true
+			case c.forks() != forks: // that may be why
+				return true
+			case errors.Is(r.err, core.ErrUnavailable) && c.going():
+				return false
+			default:
+				r.frozen.Store(true) // until another fork
+				r.turnStale(c.whyPrivate(r.Lease, r.view.Version(), r.err))
+			}
 		}
 	}
 	return again || c.forks() != forks
+}
+
+// renewDue renews leases before their views are looked at, and waits for those that are being renewed. What cannot be renewed stays
+// as it is: the look, or renewAll, says why.
+func (c *Client) renewDue(ctx context.Context, leases []*Lease, forks uint64) {
+	due := make([]renewal, 0, len(leases))
+	for _, l := range leases {
+		if v := l.view.Value(); v != nil {
+			due = append(due, renewal{Lease: l, view: v})
+		}
+	}
+	for batch := range batches(due) {
+		c.renew(ctx, batch, forks)
+	}
+	for _, r := range due {
+		if renewal := r.behind.Load(); renewal != nil {
+			select {
+			case <-*renewal:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// batches gives leases as they are renewed, the small ones first.
+func batches(due []renewal) iter.Seq[[]renewal] {
+	slices.SortFunc(due, func(a, b renewal) int { return cmp.Compare(a.view.NBytes(), b.view.NBytes()) })
+	return func(yield func([]renewal) bool) {
+		for left := due; len(left) > 0; {
+			n, bytes := 1, left[0].view.NBytes()
+			for n < min(len(left), renewMost) {
+				if bytes += left[n].view.NBytes(); bytes > renewBytes {
+					break
+				}
+				n++
+			}
+			if !yield(left[:n]) {
+				return
+			}
+			left = left[n:]
+		}
+	}
 }
 
 // whyPrivate says why a view is not live, whose memory could not be mapped anew after a fork: err is the reason, unless the name had
@@ -142,51 +197,91 @@ func (c *Client) going() bool {
 	}
 }
 
-// renew maps the memory of a lease, which lies elsewhere now, where the view shows it.
-func (c *Client) renew(ctx context.Context, l *Lease, v *core.View) error {
-	m, ok := l.memory.(*segmentMemory)
-	if !ok || m.again(ctx) == nil {
-		return nil // the view is closed
-	}
-	defer m.Close() //nolint:errcheck // one use of several
+// renew maps the memory of leases, which lies elsewhere now, where their views show it. The program had forked so often before. One that is
+// being renewed already has errHeld.
+func (c *Client) renew(ctx context.Context, batch []renewal, forks uint64) {
 	ended := make(chan struct{})
 	defer close(ended)
-	l.behind.Store(&ended)
-	segment, offset, err := c.where(ctx, l, v)
-	if err != nil {
-		if ctx.Err() == nil && !errors.Is(err, core.ErrUnavailable) { // otherwise the program may have done it
-			l.behind.Store(nil)
+	var asked []contract.Renewal
+	var settle []func(*contract.Renewal) // one for each
+	for i := range batch {
+		r := &batch[i]
+		if !r.due(forks) {
+			continue // it was renewed meanwhile
 		}
-		return err
+		m, ok := r.memory.(*segmentMemory)
+		if !ok || m.again(ctx) == nil {
+			r.renewed(forks) // there is nothing to do, or the view is closed
+			continue
+		}
+		defer m.Close() //nolint:errcheck // one use of several
+		if !r.claim(&ended) {
+			r.err = errHeld
+			continue
+		}
+		finish := func(a *contract.Renewal) {
+			if r.err = r.settle(ctx, m, a); r.err == nil {
+				r.renewed(forks)
+			}
+		}
+		if r.lease() == 0 {
+			if err := c.leaseOffered(ctx, r.Lease, r.view); err != nil {
+				finish(&contract.Renewal{Err: err})
+				continue
+			}
+		}
+		has := m.partOf(r.view.Layout()).segment.ID
+		asked, settle = append(asked, contract.Renewal{Lease: r.lease(), Has: has, Writable: m.Writable()}), append(settle, finish)
 	}
-	if err := m.move(ctx, segment, offset, v.Layout()); err != nil {
-		return err
+	if len(asked) > 0 {
+		c.Program.Renew(ctx, asked)
 	}
-	l.behind.Store(nil)
-	return nil
+	for i := range asked {
+		settle[i](&asked[i])
+	}
 }
 
-// where has the program say where the memory of a lease lies now.
-func (c *Client) where(ctx context.Context, l *Lease, v *core.View) (s contract.Segment, offset int, err error) {
-	if id := l.lease(); id != 0 {
-		return c.Program.Renew(ctx, id)
+// claim begins a renewal, which ends when ended is closed, unless one is under way.
+func (l *Lease) claim(ended *chan struct{}) bool {
+	before := l.behind.Load()
+	if before != nil {
+		select {
+		case <-*before:
+		default:
+			return false
+		}
 	}
-	return c.whereOffered(ctx, l, v)
+	return l.behind.CompareAndSwap(before, ended)
 }
 
-// whereOffered is where for an offer: a fork takes all offers on the heap's memory away, so the view comes to stand on a lease, too.
-func (c *Client) whereOffered(ctx context.Context, l *Lease, v *core.View) (s contract.Segment, offset int, err error) {
+// settle does what the program says of a lease.
+func (r *renewal) settle(ctx context.Context, m *segmentMemory, a *contract.Renewal) error {
+	if a.File != nil {
+		defer a.File.Close() //nolint:errcheck // the mapping does not need it, and nothing was written
+	}
+	err := a.Err
+	if err == nil {
+		err = m.move(ctx, a.Segment, a.Offset, r.view.Layout(), a.File)
+	}
+	unasked := a.Segment.ID == 0 && ctx.Err() == nil && !errors.Is(err, core.ErrUnavailable) // otherwise the program may have done it
+	if err == nil || unasked {
+		r.behind.Store(nil)
+	}
+	return err
+}
+
+// leaseOffered has the view of an offer stand on a lease, too: a fork takes all offers on the heap's memory away.
+func (c *Client) leaseOffered(ctx context.Context, l *Lease, v *core.View) error {
 	req := l.req
 	req.NoWait, req.Copy = true, contract.CopyNever
 	lease, err := c.Program.Lease(ctx, l.source.Name, req)
 	if err != nil {
-		return s, 0, err
+		return err
 	}
-	s, ok := lease.Handle.(contract.Segment)
 	here, err := at(lease.Layout, v.Offset())
-	if err != nil || !ok || lease.Route != contract.RouteSharedHeap || lease.Version != v.Version() || !here.Equal(v.Layout()) {
+	if err != nil || lease.Route != contract.RouteSharedHeap || lease.Version != v.Version() || !here.Equal(v.Layout()) {
 		c.releases.add(lease.ID)
-		return s, 0, violation("version %d of %q is another array now", v.Version(), l.source.Name)
+		return violation("version %d of %q is another array now", v.Version(), l.source.Name)
 	}
 	c.mu.Lock()
 	_, stands := c.leases[l]
@@ -197,7 +292,7 @@ func (c *Client) whereOffered(ctx context.Context, l *Lease, v *core.View) (s co
 	c.mu.Unlock()
 	if !stands {
 		c.releases.add(lease.ID)
-		return s, 0, &core.Error{Kind: core.ErrClosed}
+		return &core.Error{Kind: core.ErrClosed}
 	}
-	return s, lease.Layout.Offset(), nil
+	return nil
 }

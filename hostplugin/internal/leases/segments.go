@@ -112,19 +112,28 @@ func (c *Segments) open(ctx context.Context, s contract.Segment, writable bool) 
 // descriptor gives the file of a segment, which is sealed if the producer says so.
 func (c *Segments) descriptor(ctx context.Context, s contract.Segment, writable bool) (*os.File, error) {
 	file, err := c.producer.Descriptor(ctx, s.ID, writable)
-	if err != nil || !s.Sealed {
-		return file, err
+	if err != nil {
+		return nil, err
 	}
-	sealed, err := shm.Sealed(file)
+	if err := sealed(s, file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// sealed holds that the file of a segment is sealed if the producer says so.
+func sealed(s contract.Segment, file *os.File) error {
+	if !s.Sealed {
+		return nil
+	}
+	is, err := shm.Sealed(file)
 	switch {
 	case err != nil:
-		err = violation("segment %d: %w", s.ID, err)
-	case !sealed:
-		err = violation("segment %d was said to be sealed, and could shrink", s.ID)
-	default:
-		return file, nil
+		return violation("segment %d: %w", s.ID, err)
+	case !is:
+		return violation("segment %d was said to be sealed, and could shrink", s.ID)
 	}
-	return nil, errors.Join(err, file.Close())
+	return nil
 }
 
 // Lendable gives a view's memory for another program to map, and where the view's elements are in it; nil if it is nobody's. The view stays

@@ -51,7 +51,7 @@ type world struct {
 	able       bool                     // it looks at leases again
 	renews     bool                     // it renews leases
 	moved      map[contract.LeaseID]int // the files to which a fork has moved the memory of leases
-	renewing   func()                   // is called by each renewal, when the program has done it
+	renewing   func([]contract.Renewal) // is called by each renewal, when the program has done it
 	silent     bool                     // the mailbox has no answers
 	granted    func(l *contract.Lease)
 	refused    error

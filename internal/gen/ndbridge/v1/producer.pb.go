@@ -1383,11 +1383,11 @@ func (x *RefreshResponse) GetFence() *Fence {
 	return nil
 }
 
-// RenewRequest asks where a lease's memory lies now. What a fork has made private is made shared again, in place.
+// RenewRequest asks where the memory of leases lies now. What a fork has made private is made shared again, in place, one after the other.
 type RenewRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The standing lease.
-	Lease         uint64 `protobuf:"varint,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	// The standing leases; at most 256.
+	Leases        []*Renewal `protobuf:"bytes,1,rep,name=leases,proto3" json:"leases,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1422,9 +1422,82 @@ func (*RenewRequest) Descriptor() ([]byte, []int) {
 	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{20}
 }
 
-func (x *RenewRequest) GetLease() uint64 {
+func (x *RenewRequest) GetLeases() []*Renewal {
+	if x != nil {
+		return x.Leases
+	}
+	return nil
+}
+
+// Renewal is a lease that is asked about.
+type Renewal struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The standing lease.
+	Lease uint64 `protobuf:"varint,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	// The segment whose file the host has for it. The file behind any other one comes over the side socket before the answer, as by Descriptor.
+	Segment uint64 `protobuf:"varint,2,opt,name=segment,proto3" json:"segment,omitempty"`
+	// That file shall be open for writing too.
+	Writable bool `protobuf:"varint,3,opt,name=writable,proto3" json:"writable,omitempty"`
+	// The host's own random name for the transfer, which comes back beside the descriptor.
+	Token         uint64 `protobuf:"varint,4,opt,name=token,proto3" json:"token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Renewal) Reset() {
+	*x = Renewal{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Renewal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Renewal) ProtoMessage() {}
+
+func (x *Renewal) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Renewal.ProtoReflect.Descriptor instead.
+func (*Renewal) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Renewal) GetLease() uint64 {
 	if x != nil {
 		return x.Lease
+	}
+	return 0
+}
+
+func (x *Renewal) GetSegment() uint64 {
+	if x != nil {
+		return x.Segment
+	}
+	return 0
+}
+
+func (x *Renewal) GetWritable() bool {
+	if x != nil {
+		return x.Writable
+	}
+	return false
+}
+
+func (x *Renewal) GetToken() uint64 {
+	if x != nil {
+		return x.Token
 	}
 	return 0
 }
@@ -1432,17 +1505,15 @@ func (x *RenewRequest) GetLease() uint64 {
 // RenewResponse answers Renew.
 type RenewResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The segment: that of before, or another one, which the host maps over it. The lease stands on it from now on.
-	Segment *Segment `protobuf:"bytes,1,opt,name=segment,proto3" json:"segment,omitempty"`
-	// Where the element with index [0, ..., 0] is in it, in bytes.
-	Offset        int64 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
+	// What became of each lease, in the order of the request.
+	Leases        []*Renewed `protobuf:"bytes,1,rep,name=leases,proto3" json:"leases,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RenewResponse) Reset() {
 	*x = RenewResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[21]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1454,7 +1525,7 @@ func (x *RenewResponse) String() string {
 func (*RenewResponse) ProtoMessage() {}
 
 func (x *RenewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[21]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1467,21 +1538,78 @@ func (x *RenewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResponse.ProtoReflect.Descriptor instead.
 func (*RenewResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{21}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{22}
 }
 
-func (x *RenewResponse) GetSegment() *Segment {
+func (x *RenewResponse) GetLeases() []*Renewed {
+	if x != nil {
+		return x.Leases
+	}
+	return nil
+}
+
+// Renewed says where the memory of one lease lies.
+type Renewed struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The segment: that of before, or another one, which the host maps over it. The lease stands on it from now on. Absent: it stands where it stood.
+	Segment *Segment `protobuf:"bytes,1,opt,name=segment,proto3" json:"segment,omitempty"`
+	// Where the element with index [0, ..., 0] is in it, in bytes.
+	Offset int64 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
+	// Why the host cannot see the memory, or, if there is a segment, why its file could not be sent.
+	Error         *ErrorInfo `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Renewed) Reset() {
+	*x = Renewed{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Renewed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Renewed) ProtoMessage() {}
+
+func (x *Renewed) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Renewed.ProtoReflect.Descriptor instead.
+func (*Renewed) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Renewed) GetSegment() *Segment {
 	if x != nil {
 		return x.Segment
 	}
 	return nil
 }
 
-func (x *RenewResponse) GetOffset() int64 {
+func (x *Renewed) GetOffset() int64 {
 	if x != nil {
 		return x.Offset
 	}
 	return 0
+}
+
+func (x *Renewed) GetError() *ErrorInfo {
+	if x != nil {
+		return x.Error
+	}
+	return nil
 }
 
 // DescriptorRequest asks for the file behind a segment.
@@ -1499,7 +1627,7 @@ type DescriptorRequest struct {
 
 func (x *DescriptorRequest) Reset() {
 	*x = DescriptorRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[22]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1511,7 +1639,7 @@ func (x *DescriptorRequest) String() string {
 func (*DescriptorRequest) ProtoMessage() {}
 
 func (x *DescriptorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[22]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1524,7 +1652,7 @@ func (x *DescriptorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescriptorRequest.ProtoReflect.Descriptor instead.
 func (*DescriptorRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{22}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DescriptorRequest) GetSegment() uint64 {
@@ -1557,7 +1685,7 @@ type DescriptorResponse struct {
 
 func (x *DescriptorResponse) Reset() {
 	*x = DescriptorResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[23]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1569,7 +1697,7 @@ func (x *DescriptorResponse) String() string {
 func (*DescriptorResponse) ProtoMessage() {}
 
 func (x *DescriptorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[23]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1582,7 +1710,7 @@ func (x *DescriptorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescriptorResponse.ProtoReflect.Descriptor instead.
 func (*DescriptorResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{23}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{25}
 }
 
 // ReleaseRequest ends leases. Unknown and already released ones are ignored.
@@ -1598,7 +1726,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[24]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1610,7 +1738,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[24]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1623,7 +1751,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{24}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReleaseRequest) GetLeases() []uint64 {
@@ -1649,7 +1777,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[25]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1661,7 +1789,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[25]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1674,7 +1802,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{25}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{27}
 }
 
 // WaitRequest waits for the end of the script.
@@ -1686,7 +1814,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[26]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1698,7 +1826,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[26]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1711,7 +1839,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{26}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{28}
 }
 
 // WaitResponse says that the script ended well.
@@ -1723,7 +1851,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[27]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1735,7 +1863,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[27]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1748,7 +1876,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{27}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{29}
 }
 
 // StartWorkersRequest asks for workers.
@@ -1762,7 +1890,7 @@ type StartWorkersRequest struct {
 
 func (x *StartWorkersRequest) Reset() {
 	*x = StartWorkersRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[28]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1774,7 +1902,7 @@ func (x *StartWorkersRequest) String() string {
 func (*StartWorkersRequest) ProtoMessage() {}
 
 func (x *StartWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[28]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1787,7 +1915,7 @@ func (x *StartWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartWorkersRequest.ProtoReflect.Descriptor instead.
 func (*StartWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{28}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *StartWorkersRequest) GetWorkers() uint32 {
@@ -1806,7 +1934,7 @@ type StartWorkersResponse struct {
 
 func (x *StartWorkersResponse) Reset() {
 	*x = StartWorkersResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[29]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1818,7 +1946,7 @@ func (x *StartWorkersResponse) String() string {
 func (*StartWorkersResponse) ProtoMessage() {}
 
 func (x *StartWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[29]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1831,7 +1959,7 @@ func (x *StartWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartWorkersResponse.ProtoReflect.Descriptor instead.
 func (*StartWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{29}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{31}
 }
 
 // AdoptSegmentRequest hands memory over.
@@ -1854,7 +1982,7 @@ type AdoptSegmentRequest struct {
 
 func (x *AdoptSegmentRequest) Reset() {
 	*x = AdoptSegmentRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[30]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1866,7 +1994,7 @@ func (x *AdoptSegmentRequest) String() string {
 func (*AdoptSegmentRequest) ProtoMessage() {}
 
 func (x *AdoptSegmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[30]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1879,7 +2007,7 @@ func (x *AdoptSegmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptSegmentRequest.ProtoReflect.Descriptor instead.
 func (*AdoptSegmentRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{30}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *AdoptSegmentRequest) GetSegment() uint32 {
@@ -1926,7 +2054,7 @@ type AdoptSegmentResponse struct {
 
 func (x *AdoptSegmentResponse) Reset() {
 	*x = AdoptSegmentResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[31]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1938,7 +2066,7 @@ func (x *AdoptSegmentResponse) String() string {
 func (*AdoptSegmentResponse) ProtoMessage() {}
 
 func (x *AdoptSegmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[31]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1951,7 +2079,7 @@ func (x *AdoptSegmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptSegmentResponse.ProtoReflect.Descriptor instead.
 func (*AdoptSegmentResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{31}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{33}
 }
 
 // ForgetSegmentRequest takes memory back.
@@ -1965,7 +2093,7 @@ type ForgetSegmentRequest struct {
 
 func (x *ForgetSegmentRequest) Reset() {
 	*x = ForgetSegmentRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[32]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1977,7 +2105,7 @@ func (x *ForgetSegmentRequest) String() string {
 func (*ForgetSegmentRequest) ProtoMessage() {}
 
 func (x *ForgetSegmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[32]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1990,7 +2118,7 @@ func (x *ForgetSegmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetSegmentRequest.ProtoReflect.Descriptor instead.
 func (*ForgetSegmentRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{32}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ForgetSegmentRequest) GetSegment() uint32 {
@@ -2009,7 +2137,7 @@ type ForgetSegmentResponse struct {
 
 func (x *ForgetSegmentResponse) Reset() {
 	*x = ForgetSegmentResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[33]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2021,7 +2149,7 @@ func (x *ForgetSegmentResponse) String() string {
 func (*ForgetSegmentResponse) ProtoMessage() {}
 
 func (x *ForgetSegmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[33]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2034,7 +2162,7 @@ func (x *ForgetSegmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetSegmentResponse.ProtoReflect.Descriptor instead.
 func (*ForgetSegmentResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{33}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{35}
 }
 
 // CancelCallRequest cancels a call.
@@ -2050,7 +2178,7 @@ type CancelCallRequest struct {
 
 func (x *CancelCallRequest) Reset() {
 	*x = CancelCallRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[34]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2062,7 +2190,7 @@ func (x *CancelCallRequest) String() string {
 func (*CancelCallRequest) ProtoMessage() {}
 
 func (x *CancelCallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[34]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2075,7 +2203,7 @@ func (x *CancelCallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCallRequest.ProtoReflect.Descriptor instead.
 func (*CancelCallRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{34}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CancelCallRequest) GetWorker() uint32 {
@@ -2103,7 +2231,7 @@ type CancelCallResponse struct {
 
 func (x *CancelCallResponse) Reset() {
 	*x = CancelCallResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[35]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2115,7 +2243,7 @@ func (x *CancelCallResponse) String() string {
 func (*CancelCallResponse) ProtoMessage() {}
 
 func (x *CancelCallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[35]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2128,7 +2256,7 @@ func (x *CancelCallResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCallResponse.ProtoReflect.Descriptor instead.
 func (*CancelCallResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{35}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CancelCallResponse) GetState() CallState {
@@ -2223,12 +2351,20 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\x05lease\x18\x02 \x01(\x04R\x05lease\"e\n" +
 	"\x0fRefreshResponse\x12(\n" +
 	"\x05lease\x18\x01 \x01(\v2\x12.ndbridge.v1.LeaseR\x05lease\x12(\n" +
-	"\x05fence\x18\x02 \x01(\v2\x12.ndbridge.v1.FenceR\x05fence\"$\n" +
-	"\fRenewRequest\x12\x14\n" +
-	"\x05lease\x18\x01 \x01(\x04R\x05lease\"W\n" +
-	"\rRenewResponse\x12.\n" +
+	"\x05fence\x18\x02 \x01(\v2\x12.ndbridge.v1.FenceR\x05fence\"<\n" +
+	"\fRenewRequest\x12,\n" +
+	"\x06leases\x18\x01 \x03(\v2\x14.ndbridge.v1.RenewalR\x06leases\"k\n" +
+	"\aRenewal\x12\x14\n" +
+	"\x05lease\x18\x01 \x01(\x04R\x05lease\x12\x18\n" +
+	"\asegment\x18\x02 \x01(\x04R\asegment\x12\x1a\n" +
+	"\bwritable\x18\x03 \x01(\bR\bwritable\x12\x14\n" +
+	"\x05token\x18\x04 \x01(\x04R\x05token\"=\n" +
+	"\rRenewResponse\x12,\n" +
+	"\x06leases\x18\x01 \x03(\v2\x14.ndbridge.v1.RenewedR\x06leases\"\x7f\n" +
+	"\aRenewed\x12.\n" +
 	"\asegment\x18\x01 \x01(\v2\x14.ndbridge.v1.SegmentR\asegment\x12\x16\n" +
-	"\x06offset\x18\x02 \x01(\x03R\x06offset\"_\n" +
+	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12,\n" +
+	"\x05error\x18\x03 \x01(\v2\x16.ndbridge.v1.ErrorInfoR\x05error\"_\n" +
 	"\x11DescriptorRequest\x12\x18\n" +
 	"\asegment\x18\x01 \x01(\x04R\asegment\x12\x1a\n" +
 	"\bwritable\x18\x02 \x01(\bR\bwritable\x12\x14\n" +
@@ -2295,7 +2431,7 @@ func file_ndbridge_v1_producer_proto_rawDescGZIP() []byte {
 }
 
 var file_ndbridge_v1_producer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_ndbridge_v1_producer_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_ndbridge_v1_producer_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_ndbridge_v1_producer_proto_goTypes = []any{
 	(CallState)(0),                // 0: ndbridge.v1.CallState
 	(*OpenRequest)(nil),           // 1: ndbridge.v1.OpenRequest
@@ -2319,89 +2455,95 @@ var file_ndbridge_v1_producer_proto_goTypes = []any{
 	(*RefreshRequest)(nil),        // 19: ndbridge.v1.RefreshRequest
 	(*RefreshResponse)(nil),       // 20: ndbridge.v1.RefreshResponse
 	(*RenewRequest)(nil),          // 21: ndbridge.v1.RenewRequest
-	(*RenewResponse)(nil),         // 22: ndbridge.v1.RenewResponse
-	(*DescriptorRequest)(nil),     // 23: ndbridge.v1.DescriptorRequest
-	(*DescriptorResponse)(nil),    // 24: ndbridge.v1.DescriptorResponse
-	(*ReleaseRequest)(nil),        // 25: ndbridge.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),       // 26: ndbridge.v1.ReleaseResponse
-	(*WaitRequest)(nil),           // 27: ndbridge.v1.WaitRequest
-	(*WaitResponse)(nil),          // 28: ndbridge.v1.WaitResponse
-	(*StartWorkersRequest)(nil),   // 29: ndbridge.v1.StartWorkersRequest
-	(*StartWorkersResponse)(nil),  // 30: ndbridge.v1.StartWorkersResponse
-	(*AdoptSegmentRequest)(nil),   // 31: ndbridge.v1.AdoptSegmentRequest
-	(*AdoptSegmentResponse)(nil),  // 32: ndbridge.v1.AdoptSegmentResponse
-	(*ForgetSegmentRequest)(nil),  // 33: ndbridge.v1.ForgetSegmentRequest
-	(*ForgetSegmentResponse)(nil), // 34: ndbridge.v1.ForgetSegmentResponse
-	(*CancelCallRequest)(nil),     // 35: ndbridge.v1.CancelCallRequest
-	(*CancelCallResponse)(nil),    // 36: ndbridge.v1.CancelCallResponse
-	nil,                           // 37: ndbridge.v1.AdapterSettings.QuirkEffectsEntry
-	(PromotePolicy)(0),            // 38: ndbridge.v1.PromotePolicy
-	(CopyPolicy)(0),               // 39: ndbridge.v1.CopyPolicy
-	(SyncPolicy)(0),               // 40: ndbridge.v1.SyncPolicy
-	(*Info)(nil),                  // 41: ndbridge.v1.Info
-	(*Entry)(nil),                 // 42: ndbridge.v1.Entry
-	(*Lease)(nil),                 // 43: ndbridge.v1.Lease
-	(*Fence)(nil),                 // 44: ndbridge.v1.Fence
-	(*Segment)(nil),               // 45: ndbridge.v1.Segment
-	(*Handle)(nil),                // 46: ndbridge.v1.Handle
+	(*Renewal)(nil),               // 22: ndbridge.v1.Renewal
+	(*RenewResponse)(nil),         // 23: ndbridge.v1.RenewResponse
+	(*Renewed)(nil),               // 24: ndbridge.v1.Renewed
+	(*DescriptorRequest)(nil),     // 25: ndbridge.v1.DescriptorRequest
+	(*DescriptorResponse)(nil),    // 26: ndbridge.v1.DescriptorResponse
+	(*ReleaseRequest)(nil),        // 27: ndbridge.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),       // 28: ndbridge.v1.ReleaseResponse
+	(*WaitRequest)(nil),           // 29: ndbridge.v1.WaitRequest
+	(*WaitResponse)(nil),          // 30: ndbridge.v1.WaitResponse
+	(*StartWorkersRequest)(nil),   // 31: ndbridge.v1.StartWorkersRequest
+	(*StartWorkersResponse)(nil),  // 32: ndbridge.v1.StartWorkersResponse
+	(*AdoptSegmentRequest)(nil),   // 33: ndbridge.v1.AdoptSegmentRequest
+	(*AdoptSegmentResponse)(nil),  // 34: ndbridge.v1.AdoptSegmentResponse
+	(*ForgetSegmentRequest)(nil),  // 35: ndbridge.v1.ForgetSegmentRequest
+	(*ForgetSegmentResponse)(nil), // 36: ndbridge.v1.ForgetSegmentResponse
+	(*CancelCallRequest)(nil),     // 37: ndbridge.v1.CancelCallRequest
+	(*CancelCallResponse)(nil),    // 38: ndbridge.v1.CancelCallResponse
+	nil,                           // 39: ndbridge.v1.AdapterSettings.QuirkEffectsEntry
+	(PromotePolicy)(0),            // 40: ndbridge.v1.PromotePolicy
+	(CopyPolicy)(0),               // 41: ndbridge.v1.CopyPolicy
+	(SyncPolicy)(0),               // 42: ndbridge.v1.SyncPolicy
+	(*Info)(nil),                  // 43: ndbridge.v1.Info
+	(*Entry)(nil),                 // 44: ndbridge.v1.Entry
+	(*Lease)(nil),                 // 45: ndbridge.v1.Lease
+	(*Fence)(nil),                 // 46: ndbridge.v1.Fence
+	(*Segment)(nil),               // 47: ndbridge.v1.Segment
+	(*ErrorInfo)(nil),             // 48: ndbridge.v1.ErrorInfo
+	(*Handle)(nil),                // 49: ndbridge.v1.Handle
 }
 var file_ndbridge_v1_producer_proto_depIdxs = []int32{
 	2,  // 0: ndbridge.v1.OpenRequest.settings:type_name -> ndbridge.v1.Settings
 	5,  // 1: ndbridge.v1.Settings.adapters:type_name -> ndbridge.v1.AdapterSettings
 	4,  // 2: ndbridge.v1.Settings.handoff:type_name -> ndbridge.v1.HandoffSettings
 	3,  // 3: ndbridge.v1.Settings.calls:type_name -> ndbridge.v1.CallSettings
-	38, // 4: ndbridge.v1.Settings.promote:type_name -> ndbridge.v1.PromotePolicy
-	39, // 5: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
-	37, // 6: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
-	40, // 7: ndbridge.v1.AdapterSettings.sync:type_name -> ndbridge.v1.SyncPolicy
-	41, // 8: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
+	40, // 4: ndbridge.v1.Settings.promote:type_name -> ndbridge.v1.PromotePolicy
+	41, // 5: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
+	39, // 6: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
+	42, // 7: ndbridge.v1.AdapterSettings.sync:type_name -> ndbridge.v1.SyncPolicy
+	43, // 8: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
 	7,  // 9: ndbridge.v1.OpenResponse.capabilities:type_name -> ndbridge.v1.Capabilities
 	9,  // 10: ndbridge.v1.Capabilities.handoff:type_name -> ndbridge.v1.Handoff
 	8,  // 11: ndbridge.v1.Capabilities.calls:type_name -> ndbridge.v1.Calls
-	41, // 12: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
-	42, // 13: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
-	42, // 14: ndbridge.v1.SearchResponse.entries:type_name -> ndbridge.v1.Entry
+	43, // 12: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
+	44, // 13: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
+	44, // 14: ndbridge.v1.SearchResponse.entries:type_name -> ndbridge.v1.Entry
 	16, // 15: ndbridge.v1.SearchResponse.numbers:type_name -> ndbridge.v1.Number
-	39, // 16: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
-	43, // 17: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
-	43, // 18: ndbridge.v1.RefreshResponse.lease:type_name -> ndbridge.v1.Lease
-	44, // 19: ndbridge.v1.RefreshResponse.fence:type_name -> ndbridge.v1.Fence
-	45, // 20: ndbridge.v1.RenewResponse.segment:type_name -> ndbridge.v1.Segment
-	46, // 21: ndbridge.v1.AdoptSegmentRequest.handle:type_name -> ndbridge.v1.Handle
-	0,  // 22: ndbridge.v1.CancelCallResponse.state:type_name -> ndbridge.v1.CallState
-	1,  // 23: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
-	10, // 24: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
-	12, // 25: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
-	14, // 26: ndbridge.v1.ProducerService.Search:input_type -> ndbridge.v1.SearchRequest
-	17, // 27: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
-	19, // 28: ndbridge.v1.ProducerService.Refresh:input_type -> ndbridge.v1.RefreshRequest
-	21, // 29: ndbridge.v1.ProducerService.Renew:input_type -> ndbridge.v1.RenewRequest
-	23, // 30: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
-	25, // 31: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
-	27, // 32: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
-	29, // 33: ndbridge.v1.ProducerService.StartWorkers:input_type -> ndbridge.v1.StartWorkersRequest
-	31, // 34: ndbridge.v1.ProducerService.AdoptSegment:input_type -> ndbridge.v1.AdoptSegmentRequest
-	33, // 35: ndbridge.v1.ProducerService.ForgetSegment:input_type -> ndbridge.v1.ForgetSegmentRequest
-	35, // 36: ndbridge.v1.ProducerService.CancelCall:input_type -> ndbridge.v1.CancelCallRequest
-	6,  // 37: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
-	11, // 38: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
-	13, // 39: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
-	15, // 40: ndbridge.v1.ProducerService.Search:output_type -> ndbridge.v1.SearchResponse
-	18, // 41: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
-	20, // 42: ndbridge.v1.ProducerService.Refresh:output_type -> ndbridge.v1.RefreshResponse
-	22, // 43: ndbridge.v1.ProducerService.Renew:output_type -> ndbridge.v1.RenewResponse
-	24, // 44: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
-	26, // 45: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
-	28, // 46: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
-	30, // 47: ndbridge.v1.ProducerService.StartWorkers:output_type -> ndbridge.v1.StartWorkersResponse
-	32, // 48: ndbridge.v1.ProducerService.AdoptSegment:output_type -> ndbridge.v1.AdoptSegmentResponse
-	34, // 49: ndbridge.v1.ProducerService.ForgetSegment:output_type -> ndbridge.v1.ForgetSegmentResponse
-	36, // 50: ndbridge.v1.ProducerService.CancelCall:output_type -> ndbridge.v1.CancelCallResponse
-	37, // [37:51] is the sub-list for method output_type
-	23, // [23:37] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	41, // 16: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
+	45, // 17: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
+	45, // 18: ndbridge.v1.RefreshResponse.lease:type_name -> ndbridge.v1.Lease
+	46, // 19: ndbridge.v1.RefreshResponse.fence:type_name -> ndbridge.v1.Fence
+	22, // 20: ndbridge.v1.RenewRequest.leases:type_name -> ndbridge.v1.Renewal
+	24, // 21: ndbridge.v1.RenewResponse.leases:type_name -> ndbridge.v1.Renewed
+	47, // 22: ndbridge.v1.Renewed.segment:type_name -> ndbridge.v1.Segment
+	48, // 23: ndbridge.v1.Renewed.error:type_name -> ndbridge.v1.ErrorInfo
+	49, // 24: ndbridge.v1.AdoptSegmentRequest.handle:type_name -> ndbridge.v1.Handle
+	0,  // 25: ndbridge.v1.CancelCallResponse.state:type_name -> ndbridge.v1.CallState
+	1,  // 26: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
+	10, // 27: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
+	12, // 28: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
+	14, // 29: ndbridge.v1.ProducerService.Search:input_type -> ndbridge.v1.SearchRequest
+	17, // 30: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
+	19, // 31: ndbridge.v1.ProducerService.Refresh:input_type -> ndbridge.v1.RefreshRequest
+	21, // 32: ndbridge.v1.ProducerService.Renew:input_type -> ndbridge.v1.RenewRequest
+	25, // 33: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
+	27, // 34: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
+	29, // 35: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
+	31, // 36: ndbridge.v1.ProducerService.StartWorkers:input_type -> ndbridge.v1.StartWorkersRequest
+	33, // 37: ndbridge.v1.ProducerService.AdoptSegment:input_type -> ndbridge.v1.AdoptSegmentRequest
+	35, // 38: ndbridge.v1.ProducerService.ForgetSegment:input_type -> ndbridge.v1.ForgetSegmentRequest
+	37, // 39: ndbridge.v1.ProducerService.CancelCall:input_type -> ndbridge.v1.CancelCallRequest
+	6,  // 40: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
+	11, // 41: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
+	13, // 42: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
+	15, // 43: ndbridge.v1.ProducerService.Search:output_type -> ndbridge.v1.SearchResponse
+	18, // 44: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
+	20, // 45: ndbridge.v1.ProducerService.Refresh:output_type -> ndbridge.v1.RefreshResponse
+	23, // 46: ndbridge.v1.ProducerService.Renew:output_type -> ndbridge.v1.RenewResponse
+	26, // 47: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
+	28, // 48: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
+	30, // 49: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
+	32, // 50: ndbridge.v1.ProducerService.StartWorkers:output_type -> ndbridge.v1.StartWorkersResponse
+	34, // 51: ndbridge.v1.ProducerService.AdoptSegment:output_type -> ndbridge.v1.AdoptSegmentResponse
+	36, // 52: ndbridge.v1.ProducerService.ForgetSegment:output_type -> ndbridge.v1.ForgetSegmentResponse
+	38, // 53: ndbridge.v1.ProducerService.CancelCall:output_type -> ndbridge.v1.CancelCallResponse
+	40, // [40:54] is the sub-list for method output_type
+	26, // [26:40] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_ndbridge_v1_producer_proto_init() }
@@ -2420,7 +2562,7 @@ func file_ndbridge_v1_producer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ndbridge_v1_producer_proto_rawDesc), len(file_ndbridge_v1_producer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   37,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

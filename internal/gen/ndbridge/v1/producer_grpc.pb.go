@@ -71,7 +71,7 @@ type ProducerServiceClient interface {
 	Lease(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseResponse, error)
 	// Refresh looks at the name of a standing lease again. Only with Capabilities.refresh.
 	Refresh(ctx context.Context, in *RefreshRequest, opts ...grpc.CallOption) (*RefreshResponse, error)
-	// Renew says where the memory of a standing lease lies after a fork. Only with Capabilities.renew.
+	// Renew says where the memory of standing leases lies after a fork. Only with Capabilities.renew.
 	Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewResponse, error)
 	// Descriptor sends the file behind a segment of a standing lease over the side socket, before it
 	// answers: one message of the byte 'D' and the request's token (8 bytes, little-endian), with one
@@ -280,7 +280,7 @@ type ProducerServiceServer interface {
 	Lease(context.Context, *LeaseRequest) (*LeaseResponse, error)
 	// Refresh looks at the name of a standing lease again. Only with Capabilities.refresh.
 	Refresh(context.Context, *RefreshRequest) (*RefreshResponse, error)
-	// Renew says where the memory of a standing lease lies after a fork. Only with Capabilities.renew.
+	// Renew says where the memory of standing leases lies after a fork. Only with Capabilities.renew.
 	Renew(context.Context, *RenewRequest) (*RenewResponse, error)
 	// Descriptor sends the file behind a segment of a standing lease over the side socket, before it
 	// answers: one message of the byte 'D' and the request's token (8 bytes, little-endian), with one
