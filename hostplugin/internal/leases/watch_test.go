@@ -104,7 +104,7 @@ func TestNextSaysWhatIsMissing(t *testing.T) {
 	v, _ := w.latest(x, nil)
 	const never, variable = "nothing is published under that name; have the program call ndbridge.publish, or use Refresh for a variable",
 		"nothing is published under that name; the program has a variable of that name: have it call ndbridge.publish, or use Refresh"
-	ctx, cancel := context.WithTimeout(t.Context(), minPatience*3)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*minPatience)
 	defer cancel()
 	canceled, cancelNow := context.WithCancelCause(t.Context())
 	defer cancelNow(nil)
