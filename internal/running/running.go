@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
@@ -141,7 +142,7 @@ func whyNot(name, path string, err error) error {
 	e := &core.Error{Op: "attach", Program: name, Kind: core.ErrUnavailable, Err: fmt.Errorf("%s: %w", path, err)}
 	errno, _ := errors.AsType[syscall.Errno](err)
 	switch errno { //nolint:exhaustive // the others say enough
-	case syscall.ENOENT, syscall.ENOTDIR:
+	case syscall.ENOENT, syscall.ENOTDIR, syscall.EINVAL: // the last is of an empty path
 		e.Kind, e.Err = core.ErrNotFound, fmt.Errorf("there is no socket at %s", path)
 		e.Remedy = "let the program call ndbridge.listen(path=...) with this path, and see whether it runs"
 	case syscall.ECONNREFUSED:
@@ -165,9 +166,34 @@ func Find(ctx context.Context, name string) (Connected, error) {
 	return c, err
 }
 
+// startWait bounds the wait for a process whose interpreter starts, and startPause is how long it is until the next look.
+const startWait, startPause = 5 * time.Second, 10 * time.Millisecond
+
+// errNotRunning says that a process has an interpreter, which has no main thread now that could be asked.
+var errNotRunning = errors.New("the interpreter is starting or ending, or is embedded in a program")
+
+func notRunning() error {
+	return &core.Error{Kind: core.ErrUnavailable, Err: errNotRunning, Remedy: "try again, or let the program call ndbridge.listen()"}
+}
+
 // FindProcess connects to the program that is a process. One that does not listen is asked to come, which Python 3.14 can be, by
-// a script that code makes for the socket at which it is awaited.
+// a script that code makes for the socket at which it is awaited. An interpreter that starts is waited for, also where a program becomes
+// another one (exec).
 func FindProcess(ctx context.Context, pid int, code func(socket string) []byte) (Connected, error) {
+	for end := time.Now().Add(startWait); ; {
+		c, err := findProcess(ctx, pid, code)
+		if !errors.Is(err, errNotRunning) || time.Now().After(end) {
+			return c, err
+		}
+		select {
+		case <-time.After(startPause):
+		case <-ctx.Done():
+			return Connected{}, &core.Error{Op: "attach", Program: strconv.Itoa(pid), Kind: ctx.Err(), Err: errNotRunning}
+		}
+	}
+}
+
+func findProcess(ctx context.Context, pid int, code func(socket string) []byte) (Connected, error) {
 	label := strconv.Itoa(pid)
 	c, err := find(ctx, label, func(p Program) bool { return p.PID == pid })
 	if c.Side != nil || err != nil {
@@ -280,21 +306,30 @@ func Why(pid int) string {
 		return fmt.Sprintf("the process belongs to user %d", uid)
 	}
 	maps, err := os.ReadFile(dir + "/maps")
-	if err == nil && !strings.Contains(string(maps), "python") && !isInterpreter(dir+"/exe") {
+	if err == nil && len(maps) != 0 && !strings.Contains(string(maps), "python") && !isInterpreter(dir+"/exe") { // without any it is ending
 		return "the process runs no Python"
 	}
 	return ""
 }
 
-// isInterpreter reports whether a program has the state of a Python interpreter in it, as newer ones (3.10 at least) have.
+// isInterpreter reports whether a program has a Python interpreter in it, by its library or by its state, which newer ones (3.10 at least)
+// have.
 func isInterpreter(file string) bool {
 	f, err := elf.Open(file)
 	if err != nil {
 		return false
 	}
 	defer f.Close() //nolint:errcheck // only read from
-	return f.Section(pythonState) != nil
+	return f.Section(pythonState) != nil || linksPython(f)
 }
+
+// linksPython reports whether a program is linked with the library of an interpreter.
+func linksPython(f *elf.File) bool {
+	libraries, _ := f.ImportedLibraries() // of one that is linked with none: none
+	return slices.ContainsFunc(libraries, isPythonLibrary)
+}
+
+func isPythonLibrary(file string) bool { return strings.HasPrefix(file, "libpython") }
 
 // pythonState is the section of a program or library that has an interpreter's state.
 const pythonState = ".PyRuntime"
