@@ -144,7 +144,7 @@ func whyNot(name, path string, err error) error {
 	switch errno { //nolint:exhaustive // the others say enough
 	case syscall.ENOENT, syscall.ENOTDIR, syscall.EINVAL: // the last is of an empty path
 		e.Kind, e.Err = core.ErrNotFound, fmt.Errorf("there is no socket at %s", path)
-		e.Remedy = "let the program call ndbridge.listen(path=...) with this path, and see whether it runs"
+		e.Remedy = "let the program call ndbridge.listen(path=...) with this path, and see whether it runs; " + begins
 	case syscall.ECONNREFUSED:
 		e.Err = fmt.Errorf("the program at %s has ended: %w", path, errno)
 		e.Remedy = "start it again"
@@ -178,19 +178,27 @@ func notRunning() error {
 
 // FindProcess connects to the program that is a process. One that does not listen is asked to come, which Python 3.14 can be, by
 // a script that code makes for the socket at which it is awaited. An interpreter that starts is waited for, also where a program becomes
-// another one (exec).
+// another one (exec), and so is a program that is about to listen.
 func FindProcess(ctx context.Context, pid int, code func(socket string) []byte) (Connected, error) {
 	for end := time.Now().Add(startWait); ; {
 		c, err := findProcess(ctx, pid, code)
-		if !errors.Is(err, errNotRunning) || time.Now().After(end) {
+		e, _ := errors.AsType[*core.Error](err)
+		soon := errors.Is(err, errNotRunning) || errors.Is(err, core.ErrVersion) && toListen(pid)
+		if !soon || time.Now().After(end) {
 			return c, err
 		}
 		select {
 		case <-time.After(startPause):
 		case <-ctx.Done():
-			return Connected{}, &core.Error{Op: "attach", Program: strconv.Itoa(pid), Kind: ctx.Err(), Err: errNotRunning}
+			return Connected{}, &core.Error{Op: "attach", Program: strconv.Itoa(pid), Kind: ctx.Err(), Err: e.Err, Remedy: e.Remedy}
 		}
 	}
+}
+
+// toListen reports whether a program runs below "ndbridge run --share", where it listens soon after its start.
+func toListen(pid int) bool {
+	environment, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)) // without one, nobody has told it to
+	return bytes.Contains(environment, []byte("NDBRIDGE_HEAP_LISTEN=")) && !bytes.Contains(environment, []byte("NDBRIDGE_HEAP_HOST="))
 }
 
 func findProcess(ctx context.Context, pid int, code func(socket string) []byte) (Connected, error) {
@@ -262,6 +270,9 @@ func find(ctx context.Context, label string, wanted func(p Program) bool) (Conne
 	return c, err
 }
 
+// begins says what helps where a host comes before a program listens.
+const begins = "if it has only just begun, wait for it (Target.Await, --wait)"
+
 func missing(name string) error {
 	var names []string
 	for _, p := range List() {
@@ -271,7 +282,7 @@ func missing(name string) error {
 	}
 	return &core.Error{
 		Op: "attach", Program: name, Kind: core.ErrNotFound, Err: errors.New("no program of this user listens under this name"),
-		Remedy: prose.Remedy(name, slices.Values(names), `let the program call ndbridge.listen("`+name+`"), or run it by ndbridge run --share`),
+		Remedy: prose.Remedy(name, slices.Values(names), `let the program call ndbridge.listen("`+name+`"), or run it by ndbridge run --share; `+begins),
 	}
 }
 

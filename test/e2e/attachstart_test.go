@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -133,5 +134,23 @@ func TestAttachByPIDStopped(t *testing.T) {
 			t.Error(err)
 		}
 		_ = cmd.Wait() // killed
+	}
+}
+
+// TestAttachByPIDBeforeItListens: a program below "ndbridge run --share" listens soon after its start, for which a host waits.
+func TestAttachByPIDBeforeItListens(t *testing.T) {
+	host := harness.NewHost(t)
+	for range 10 {
+		s := share(t, nil, harness.Python(t), "-c", "import time; time.sleep(1000)")
+		s.start(t)
+		harness.Eventually(t, harness.StartBound, "it is Python", func() bool {
+			environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", s.Process.Pid))
+			return err == nil && strings.Contains(string(environment), "NDBRIDGE_HEAP_LISTEN=")
+		})
+		if session, err := host.Attach(t.Context(), hostplugin.PID(s.Process.Pid)); err != nil {
+			t.Error(err)
+		} else if err := session.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
