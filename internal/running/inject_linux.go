@@ -309,8 +309,8 @@ func notAllowed(pid int, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, unix.ESRCH) || errors.Is(err, os.ErrNotExist):
-		return &core.Error{Kind: core.ErrNotFound, Err: errors.New("there is no such process")}
+	case errors.Is(err, unix.ESRCH) || errors.Is(err, os.ErrNotExist): // it has ended, or its first thread has
+		return notRunning()
 	case !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES):
 		return &core.Error{Kind: core.ErrUnavailable, Err: fmt.Errorf("the memory of process %d: %w", pid, err)}
 	}

@@ -299,10 +299,12 @@ func silent(label string, pid int) error {
 	return nil
 }
 
-// Alive reports whether a process is there, and has not ended.
+// Alive reports whether a process is there, and has not ended: its first thread may have, as while another one makes it another program (exec).
 func Alive(pid int) bool {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	return err == nil && !strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " Z")
+	dir := "/proc/" + strconv.Itoa(pid)
+	threads, _ := os.ReadDir(dir + "/task") // of a process that has gone: none
+	stat, err := os.ReadFile(dir + "/stat")
+	return err == nil && (len(threads) > 1 || !strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " Z"))
 }
 
 // Why says what keeps hosts from a process whatever it does: it is another user's, or no Python. It is "" if nothing does, or there is no
