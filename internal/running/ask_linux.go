@@ -61,14 +61,18 @@ func ask(ctx context.Context, pid int, code func(socket string) []byte) (*fdpass
 		return nil, err
 	}
 	ctx, cancelCause := context.WithCancelCause(ctx)
+	waits := errors.New("its main thread runs no Python code, but waits in a call, say")
 	ctx, cancel := context.WithTimeoutCause(ctx, askWait, &core.Error{
-		Kind: core.ErrUnavailable, Err: fmt.Errorf("the process has not come within %s: its main thread runs no Python code, but waits in a call, say", askWait),
+		Kind: core.ErrUnavailable, Err: fmt.Errorf("the process has not come within %s: %w", askWait, waits),
 		Remedy: "try again when it does, or let the program call ndbridge.listen()",
 	})
 	defer cancel()
 	defer thread.insist(ctx, script, cancelCause)()
 	for {
 		side, peer, err := listener.Accept(ctx)
+		if errors.Is(err, context.DeadlineExceeded) { // of the caller's context
+			return nil, fmt.Errorf("the process has not come: %w", waits)
+		}
 		if err != nil {
 			return nil, err
 		}
