@@ -90,7 +90,7 @@ func TestAttach(t *testing.T) { //nolint:paralleltest // it sets the environment
 		t.Errorf("x and xx: %v", some)
 	}
 	command(t, "view", "--attach", "waiter", "--wait", "--json", "x").want(t, 0, `"address_shared":true`, "")
-	command(t, "view", "--attach", "waitor", "--wait", "--timeout", "100ms", "x").want(t, 1, "", "no answer within 100ms")
+	command(t, "view", "--attach", "waitor", "--wait", "--timeout", "100ms", "x").want(t, 1, "", "no answer within 100ms: the program has not begun to listen: no program of this user")
 	command(t, "view", "--script", "x.py", "--wait", "x").want(t, 2, "", "which --attach names")
 	config := file(t, t.TempDir(), "c.hcl", "program \"other\" { script = \"o.py\" }\nprogram \"waiter\" {\n script = \"x.py\"\n handoff = false\n}\n")
 	command(t, "view", "--attach", "waiter", "-c", config, "--json", "waiter/x").want(t, 0, `"address_shared":true`, "")

@@ -265,8 +265,12 @@ func (l *looker) deadline(err error, program, name string) error {
 		e.Err = fmt.Errorf("the program still runs and has no array of that name after %s", l.bounds.timeout)
 		e.Remedy = "raise --timeout, or look with 'ndbridge ls' which arrays it has"
 	}
-	if said, ok := errors.AsType[*core.Error](err); ok && said.Remedy != "" {
+	said, _ := errors.AsType[*core.Error](err)
+	if said != nil && said.Remedy != "" {
 		e.Remedy = said.Remedy
+	}
+	if said != nil && said.Op == "attach" && said.Err != nil { // the program has not begun, say
+		e.Err = fmt.Errorf("%w: %w", e.Err, said.Err)
 	}
 	return e
 }

@@ -28,6 +28,7 @@ func ask(ctx context.Context, pid int, code func(socket string) []byte) (*fdpass
 	if err != nil {
 		return nil, err
 	}
+	defer thread.memory.Close() //nolint:errcheck // the process's
 	turn, err := takeTurn(ctx, pid)
 	if err != nil {
 		return nil, err
@@ -60,14 +61,18 @@ func ask(ctx context.Context, pid int, code func(socket string) []byte) (*fdpass
 		return nil, err
 	}
 	ctx, cancelCause := context.WithCancelCause(ctx)
+	waits := errors.New("its main thread runs no Python code, but waits in a call, say")
 	ctx, cancel := context.WithTimeoutCause(ctx, askWait, &core.Error{
-		Kind: core.ErrUnavailable, Err: fmt.Errorf("the process has not come within %s: its main thread runs no Python code, but waits in a call, say", askWait),
+		Kind: core.ErrUnavailable, Err: fmt.Errorf("the process has not come within %s: %w", askWait, waits),
 		Remedy: "try again when it does, or let the program call ndbridge.listen()",
 	})
 	defer cancel()
 	defer thread.insist(ctx, script, cancelCause)()
 	for {
 		side, peer, err := listener.Accept(ctx)
+		if errors.Is(err, context.DeadlineExceeded) { // of the caller's context
+			return nil, fmt.Errorf("the process has not come: %w", waits)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -95,19 +100,23 @@ func (t *mainThread) outwait(ctx context.Context) error {
 	return nil
 }
 
-// insist asks the thread again as long as it has taken the script and nobody has come: Python cannot run a script where it meets code without
-// builtins. If the interpreter ends, it calls fail. It gives what ends that, and takes the script back.
+// insist asks the thread again each second, as long as it has taken the script and nobody has come: Python cannot run a script where it meets
+// code without builtins. If the interpreter ends, it calls fail. It gives what ends that, and takes the script back.
 func (t *mainThread) insist(ctx context.Context, script string, fail context.CancelCauseFunc) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
 	asking.Go(func() {
-		for {
+		for next := time.Now().Add(askPause); ; {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(askPause):
+			case <-time.After(startPause):
 			}
-			if err := t.again(script); err != nil {
+			err := t.runs()
+			if err == nil && time.Now().After(next) {
+				err, next = t.again(script), time.Now().Add(askPause)
+			}
+			if err != nil {
 				fail(err)
 			}
 		}
@@ -148,7 +157,10 @@ func takeTurn(ctx context.Context, pid int) (*os.File, error) {
 
 // Askable says why a process that does not listen cannot be asked to let a host in; nil if it can.
 func Askable(pid int) error {
-	_, err := askable(pid)
+	thread, err := askable(pid)
+	if err == nil {
+		err = thread.memory.Close()
+	}
 	return err
 }
 

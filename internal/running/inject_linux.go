@@ -55,31 +55,48 @@ const look = 1<<5 | 1<<3 | 1<<2 | 1<<1
 
 // mainThread is where the state of a Python process's main thread has what a script is asked for with.
 type mainThread struct {
-	pid                    int
+	memory                 memory
 	pending, path, breaker uint64 // addresses
-	main, state            uint64 // where the interpreter names its main thread until it ends, and what was there
+	main, state            uint64 // where the interpreter names its main thread while it runs code, and what was there
 }
 
 // examine finds the main thread of a Python process, or says why that cannot be asked to run a script.
-func examine(pid int) (*mainThread, error) {
+func examine(pid int) (t *mainThread, err error) {
+	m, err := openMemory(pid)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = m.Close() // nothing was written
+		}
+	}()
 	base, err := findRuntime(pid)
 	if err != nil {
 		return nil, err
 	}
 	table := make([]byte, tableSize)
-	if err := peek(pid, base, table); err != nil {
+	if err := m.peek(base, table); err != nil {
 		return nil, err
 	}
 	if err := checkTable(table); err != nil {
 		return nil, err
 	}
 	at := func(offset int) uint64 { return binary.LittleEndian.Uint64(table[offset:]) }
-	interpreter, err := peekWord(pid, base+at(tableInterpreters))
+	interpreter, err := m.peekWord(base + at(tableInterpreters))
 	if err != nil {
 		return nil, err
 	}
-	enabled := make([]byte, 4)
-	if err := peek(pid, interpreter+at(tableEnabled), enabled); err != nil {
+	main := interpreter + at(tableMainThread)
+	thread, err := m.peekWord(main)
+	if err != nil {
+		return nil, err
+	}
+	if interpreter == 0 || thread == 0 {
+		return nil, notRunning()
+	}
+	enabled := make([]byte, 4) // which the interpreter knows by now
+	if err := m.peek(interpreter+at(tableEnabled), enabled); err != nil {
 		return nil, err
 	}
 	if binary.LittleEndian.Uint32(enabled) != 1 {
@@ -88,20 +105,8 @@ func examine(pid int) (*mainThread, error) {
 			Remedy: "start it without that, or let it call ndbridge.listen()",
 		}
 	}
-	main := interpreter + at(tableMainThread)
-	thread, err := peekWord(pid, main)
-	if err != nil {
-		return nil, err
-	}
-	if interpreter == 0 || thread == 0 {
-		return nil, notRunning()
-	}
 	support := thread + at(tableSupport)
-	return &mainThread{pid, support + at(tablePending), support + at(tableScriptPath), thread + at(tableEvalBreaker), main, thread}, nil
-}
-
-func notRunning() error {
-	return &core.Error{Kind: core.ErrUnavailable, Err: errors.New("the interpreter is starting or ending")}
+	return &mainThread{m, support + at(tablePending), support + at(tableScriptPath), thread + at(tableEvalBreaker), main, thread}, nil
 }
 
 // run has the thread run a script.
@@ -110,17 +115,17 @@ func (t *mainThread) run(script string) error {
 		return fmt.Errorf("the path %s is too long for Python", script)
 	}
 	t.withdraw() // what nobody waits for any more: see outwait
-	if err := poke(t.pid, t.path, append([]byte(script), 0)); err != nil {
+	if err := t.memory.poke(t.path, append([]byte(script), 0)); err != nil {
 		return err
 	}
 	if err := t.runs(); err != nil {
 		return err
 	}
-	if err := poke(t.pid, t.pending, []byte{1, 0, 0, 0}); err != nil {
+	if err := t.memory.poke(t.pending, []byte{1, 0, 0, 0}); err != nil {
 		return err
 	}
 	// One byte: the others say which tools watch its code.
-	err := poke(t.pid, t.breaker, []byte{look})
+	err := t.memory.poke(t.breaker, []byte{look})
 	if err = cmp.Or(err, t.runs()); err != nil {
 		t.withdraw()
 	}
@@ -138,21 +143,21 @@ func (t *mainThread) again(script string) error {
 // asked reports whether there is a script that the thread has not run.
 func (t *mainThread) asked() (bool, error) {
 	pending := make([]byte, 4)
-	err := cmp.Or(t.runs(), peek(t.pid, t.pending, pending))
+	err := cmp.Or(t.runs(), t.memory.peek(t.pending, pending))
 	return err == nil && binary.LittleEndian.Uint32(pending) != 0, err
 }
 
 // runs holds that the thread is still its interpreter's main one. An interpreter that ends would run the script nevertheless, and say on
 // standard error what it cannot do any more.
 func (t *mainThread) runs() error {
-	if now, err := peekWord(t.pid, t.main); err != nil || now != t.state {
+	if now, err := t.memory.peekWord(t.main); err != nil || now != t.state {
 		return cmp.Or(err, notRunning())
 	}
 	return nil
 }
 
 // withdraw takes the script back, if it has not been run.
-func (t *mainThread) withdraw() { _ = poke(t.pid, t.pending, []byte{0, 0, 0, 0}) } // the process may be gone
+func (t *mainThread) withdraw() { _ = t.memory.poke(t.pending, []byte{0, 0, 0, 0}) } // the process may be gone
 
 // checkTable holds that the table is one of those that are known.
 func checkTable(table []byte) error {
@@ -221,7 +226,10 @@ func findRuntime(pid int) (uint64, error) {
 			return address, nil
 		}
 	}
+	now, _ := os.Readlink(dir + "/exe")
 	switch {
+	case now != exe || !seen[exe] || awaitsLibrary(dir+"/exe", seen): // it has just become this program, or has ended
+		return 0, notRunning()
 	case gone != nil:
 		return 0, &core.Error{Kind: core.ErrUnavailable, Err: gone, Remedy: "start it again, or let it call ndbridge.listen()"}
 	case python: // only newer ones have the section
@@ -229,6 +237,21 @@ func findRuntime(pid int) (uint64, error) {
 	default:
 		return 0, &core.Error{Kind: core.ErrNotFound, Err: errors.New("the process runs no Python")}
 	}
+}
+
+// awaitsLibrary reports whether a program is linked with an interpreter's library that is none of the mapped files yet.
+func awaitsLibrary(exe string, mapped map[string]bool) bool {
+	for path := range mapped {
+		if isPythonLibrary(filepath.Base(path)) {
+			return false
+		}
+	}
+	f, err := elf.Open(exe)
+	if err != nil {
+		return false
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	return linksPython(f)
 }
 
 // runtimeIn gives the address of the state if it is that of the file whose first mapping is at start.
@@ -253,30 +276,32 @@ func runtimeIn(file io.ReaderAt, start uint64) (uint64, bool) {
 	return 0, false
 }
 
-func peek(pid int, address uint64, to []byte) error {
-	local := []unix.Iovec{{Base: &to[0]}}
-	local[0].SetLen(len(to))
-	n, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: uintptr(address), Len: len(to)}}, 0)
-	if err == nil && n != len(to) {
-		err = unix.EFAULT
-	}
-	return notAllowed(pid, err)
+// memory is that of the program which a process runs: if it becomes another one (exec), there is nothing at any address any more.
+type memory struct{ *os.File }
+
+func openMemory(pid int) (memory, error) {
+	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
+	return memory{f}, notAllowed(pid, err)
 }
 
-func peekWord(pid int, address uint64) (uint64, error) {
+func (m memory) peek(address uint64, to []byte) error {
+	if _, err := m.ReadAt(to, int64(address)); err != nil { //nolint:gosec // the kernel's own are above these
+		return notRunning()
+	}
+	return nil
+}
+
+func (m memory) peekWord(address uint64) (uint64, error) {
 	word := make([]byte, pointer)
-	err := peek(pid, address, word)
+	err := m.peek(address, word)
 	return binary.LittleEndian.Uint64(word), err
 }
 
-func poke(pid int, address uint64, from []byte) error {
-	local := []unix.Iovec{{Base: &from[0]}}
-	local[0].SetLen(len(from))
-	n, err := unix.ProcessVMWritev(pid, local, []unix.RemoteIovec{{Base: uintptr(address), Len: len(from)}}, 0)
-	if err == nil && n != len(from) {
-		err = unix.EFAULT
+func (m memory) poke(address uint64, from []byte) error {
+	if _, err := m.WriteAt(from, int64(address)); err != nil { //nolint:gosec // likewise
+		return notRunning()
 	}
-	return notAllowed(pid, err)
+	return nil
 }
 
 // notAllowed says why this process may not look into another one.
@@ -284,8 +309,8 @@ func notAllowed(pid int, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, unix.ESRCH) || errors.Is(err, os.ErrNotExist):
-		return &core.Error{Kind: core.ErrNotFound, Err: errors.New("there is no such process")}
+	case errors.Is(err, unix.ESRCH) || errors.Is(err, os.ErrNotExist): // it has ended, or its first thread has
+		return notRunning()
 	case !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES):
 		return &core.Error{Kind: core.ErrUnavailable, Err: fmt.Errorf("the memory of process %d: %w", pid, err)}
 	}

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
@@ -141,9 +142,9 @@ func whyNot(name, path string, err error) error {
 	e := &core.Error{Op: "attach", Program: name, Kind: core.ErrUnavailable, Err: fmt.Errorf("%s: %w", path, err)}
 	errno, _ := errors.AsType[syscall.Errno](err)
 	switch errno { //nolint:exhaustive // the others say enough
-	case syscall.ENOENT, syscall.ENOTDIR:
+	case syscall.ENOENT, syscall.ENOTDIR, syscall.EINVAL: // the last is of an empty path
 		e.Kind, e.Err = core.ErrNotFound, fmt.Errorf("there is no socket at %s", path)
-		e.Remedy = "let the program call ndbridge.listen(path=...) with this path, and see whether it runs"
+		e.Remedy = "let the program call ndbridge.listen(path=...) with this path, and see whether it runs; " + begins
 	case syscall.ECONNREFUSED:
 		e.Err = fmt.Errorf("the program at %s has ended: %w", path, errno)
 		e.Remedy = "start it again"
@@ -165,9 +166,42 @@ func Find(ctx context.Context, name string) (Connected, error) {
 	return c, err
 }
 
+// startWait bounds the wait for a process whose interpreter starts, and startPause is how long it is until the next look.
+const startWait, startPause = 5 * time.Second, 10 * time.Millisecond
+
+// errNotRunning says that a process has an interpreter, which has no main thread now that could be asked.
+var errNotRunning = errors.New("the interpreter is starting or ending, or is embedded in a program")
+
+func notRunning() error {
+	return &core.Error{Kind: core.ErrUnavailable, Err: errNotRunning, Remedy: "try again, or let the program call ndbridge.listen()"}
+}
+
 // FindProcess connects to the program that is a process. One that does not listen is asked to come, which Python 3.14 can be, by
-// a script that code makes for the socket at which it is awaited.
+// a script that code makes for the socket at which it is awaited. An interpreter that starts is waited for, also where a program becomes
+// another one (exec), and so is a program that is about to listen.
 func FindProcess(ctx context.Context, pid int, code func(socket string) []byte) (Connected, error) {
+	for end := time.Now().Add(startWait); ; {
+		c, err := findProcess(ctx, pid, code)
+		e, _ := errors.AsType[*core.Error](err)
+		soon := errors.Is(err, errNotRunning) || errors.Is(err, core.ErrVersion) && toListen(pid)
+		if !soon || time.Now().After(end) {
+			return c, err
+		}
+		select {
+		case <-time.After(startPause):
+		case <-ctx.Done():
+			return Connected{}, &core.Error{Op: "attach", Program: strconv.Itoa(pid), Kind: ctx.Err(), Err: e.Err, Remedy: e.Remedy}
+		}
+	}
+}
+
+// toListen reports whether a program runs below "ndbridge run --share", where it listens soon after its start.
+func toListen(pid int) bool {
+	environment, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)) // without one, nobody has told it to
+	return bytes.Contains(environment, []byte("NDBRIDGE_HEAP_LISTEN=")) && !bytes.Contains(environment, []byte("NDBRIDGE_HEAP_HOST="))
+}
+
+func findProcess(ctx context.Context, pid int, code func(socket string) []byte) (Connected, error) {
 	label := strconv.Itoa(pid)
 	c, err := find(ctx, label, func(p Program) bool { return p.PID == pid })
 	if c.Side != nil || err != nil {
@@ -236,6 +270,9 @@ func find(ctx context.Context, label string, wanted func(p Program) bool) (Conne
 	return c, err
 }
 
+// begins says what helps where a host comes before a program listens.
+const begins = "if it has only just begun, wait for it (Target.Await, --wait)"
+
 func missing(name string) error {
 	var names []string
 	for _, p := range List() {
@@ -245,7 +282,7 @@ func missing(name string) error {
 	}
 	return &core.Error{
 		Op: "attach", Program: name, Kind: core.ErrNotFound, Err: errors.New("no program of this user listens under this name"),
-		Remedy: prose.Remedy(name, slices.Values(names), `let the program call ndbridge.listen("`+name+`"), or run it by ndbridge run --share`),
+		Remedy: prose.Remedy(name, slices.Values(names), `let the program call ndbridge.listen("`+name+`"), or run it by ndbridge run --share; `+begins),
 	}
 }
 
@@ -262,10 +299,12 @@ func silent(label string, pid int) error {
 	return nil
 }
 
-// Alive reports whether a process is there, and has not ended.
+// Alive reports whether a process is there, and has not ended: its first thread may have, as while another one makes it another program (exec).
 func Alive(pid int) bool {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	return err == nil && !strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " Z")
+	dir := "/proc/" + strconv.Itoa(pid)
+	threads, _ := os.ReadDir(dir + "/task") // of a process that has gone: none
+	stat, err := os.ReadFile(dir + "/stat")
+	return err == nil && (len(threads) > 1 || !strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " Z"))
 }
 
 // Why says what keeps hosts from a process whatever it does: it is another user's, or no Python. It is "" if nothing does, or there is no
@@ -280,21 +319,30 @@ func Why(pid int) string {
 		return fmt.Sprintf("the process belongs to user %d", uid)
 	}
 	maps, err := os.ReadFile(dir + "/maps")
-	if err == nil && !strings.Contains(string(maps), "python") && !isInterpreter(dir+"/exe") {
+	if err == nil && len(maps) != 0 && !strings.Contains(string(maps), "python") && !isInterpreter(dir+"/exe") { // without any it is ending
 		return "the process runs no Python"
 	}
 	return ""
 }
 
-// isInterpreter reports whether a program has the state of a Python interpreter in it, as newer ones (3.10 at least) have.
+// isInterpreter reports whether a program has a Python interpreter in it, by its library or by its state, which newer ones (3.10 at least)
+// have.
 func isInterpreter(file string) bool {
 	f, err := elf.Open(file)
 	if err != nil {
 		return false
 	}
 	defer f.Close() //nolint:errcheck // only read from
-	return f.Section(pythonState) != nil
+	return f.Section(pythonState) != nil || linksPython(f)
 }
+
+// linksPython reports whether a program is linked with the library of an interpreter.
+func linksPython(f *elf.File) bool {
+	libraries, _ := f.ImportedLibraries() // of one that is linked with none: none
+	return slices.ContainsFunc(libraries, isPythonLibrary)
+}
+
+func isPythonLibrary(file string) bool { return strings.HasPrefix(file, "libpython") }
 
 // pythonState is the section of a program or library that has an interpreter's state.
 const pythonState = ".PyRuntime"

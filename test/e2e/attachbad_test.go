@@ -183,6 +183,7 @@ func TestAttachErrors(t *testing.T) {
 		want   string
 	}{
 		"no socket":      {t.Context(), hostplugin.Socket(filepath.Join(dir, "none")), core.ErrNotFound, "there is no socket at"},
+		"an empty path":  {t.Context(), hostplugin.Socket(""), core.ErrNotFound, "there is no socket at"},
 		"a long path":    {t.Context(), hostplugin.Socket(filepath.Join(dir, strings.Repeat("n", 150))), core.ErrNotFound, "there is no socket at"},
 		"a file":         {t.Context(), hostplugin.Socket(file), core.ErrUnavailable, "connection refused"},
 		"has ended":      {t.Context(), hostplugin.Socket(gone.Socket), core.ErrUnavailable, "has ended"},

@@ -281,7 +281,7 @@ func TestAttachByPIDErrors(t *testing.T) {
 	asleep := harness.RunAlone(t, "print('sleeps', flush=True)\nimport time\ntime.sleep(3)\nprint(1)\ntime.sleep(1000)\n",
 		harness.RunningOptions{Python: pythonOf(t, "3.14")})
 	time.Sleep(300 * time.Millisecond) // which it says before
-	fails("asleep", asleep.PID, 500*time.Millisecond, context.DeadlineExceeded, "")
+	fails("asleep", asleep.PID, 500*time.Millisecond, context.DeadlineExceeded, "its main thread runs no Python code")
 	sleeper := exec.CommandContext(t.Context(), "sleep", "1000")
 	if err := sleeper.Start(); err != nil {
 		t.Fatal(err)

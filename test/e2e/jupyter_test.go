@@ -40,7 +40,12 @@ from jupyter_client import BlockingKernelClient
 client = BlockingKernelClient()
 client.load_connection_file(sys.argv[1])
 client.start_channels()
-client.wait_for_ready(60)
+for tries in range(60):
+    try:
+        client.wait_for_ready(60)
+        break
+    except RuntimeError:  # a kernel that starts slowly counts as dead until its heart beats
+        if tries == 59: raise
 print("[]", flush=True)
 for line in sys.stdin:
     code, said = json.loads(line), []

@@ -33,7 +33,7 @@ func newServer(t *testing.T) *server {
 	socket := filepath.Join(t.TempDir(), "api")
 	return &server{
 		command: []string{
-			beside(harness.PythonLaunchers(t), "jupyter"), "server", "--no-browser", "--allow-root", "--sock=" + socket, "--IdentityProvider.token=tested",
+			beside(harness.PythonLaunchers(t), "jupyter"), "lab", "--no-browser", "--allow-root", "--sock=" + socket, "--IdentityProvider.token=tested",
 		},
 		runtime: runtime, client: overSocket(socket),
 	}
@@ -201,7 +201,7 @@ func TestShareJupyter(t *testing.T) {
 	s.Dir = t.TempDir()
 	s.start(t)
 	server.await(t)
-	if err := s.attach(t, harness.NewHost(t), hostplugin.Name("jupyter-server")).Close(); err != nil {
+	if err := s.attach(t, harness.NewHost(t), hostplugin.Name("jupyter-lab")).Close(); err != nil {
 		t.Error(err)
 	}
 	server.start(t, "python3").hosted(t, "ipykernel_launcher")
