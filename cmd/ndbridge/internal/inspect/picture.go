@@ -13,11 +13,10 @@ import (
 )
 
 const (
-	// perCell bounds how many elements of a cell are looked at, fewer if several arrays are shown, down to leastPerCell; and roughly does in a
-	// picture that comes before that for which somebody waits.
-	perCell      = 256
-	leastPerCell = 16
-	roughly      = 2
+	// perCell bounds how many elements of a cell are looked at, far fewer if several arrays are shown, down to roughly, which does in a picture
+	// that comes before that for which somebody waits.
+	perCell = 256
+	roughly = 2
 	// roughWorkers is how many cores draw that: each of its elements is waited for, since no two lie together.
 	roughWorkers = 4
 	// maxTexts is how many elements are shown as numbers at once.
@@ -137,7 +136,7 @@ func (w *reading) draw(ctx context.Context, l look, torn bool) (message, error) 
 		base = nil
 	}
 	share := w.pace.Limit() / w.hub.pace.Limit()
-	o := stats.CellOptions{PerCell: max(int(perCell*share), leastPerCell), Workers: 1}
+	o := stats.CellOptions{PerCell: max(int(perCell*share*share), roughly), Workers: 1}
 	switch {
 	case w.rough:
 		o = stats.CellOptions{PerCell: roughly, Workers: min(roughWorkers, runtime.GOMAXPROCS(0))}
