@@ -78,18 +78,23 @@ func (p *Pace) Spend(took time.Duration) { p.charge(1, took) }
 func (p *Pace) Charge(took time.Duration) { p.charge(0, took) }
 
 func (p *Pace) charge(reads int, took time.Duration) {
+	now, pays := time.Now(), time.Duration(float64(took)/p.Limit())
+	most := pays
 	if p.whole != nil {
 		p.whole.charge(reads, took)
+		most = max(most, p.whole.Owed()) // what the others have left is no debt once they want it
 	}
-	share := p.Limit()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reads += reads
 	p.spent += took
-	if least := time.Now().Add(-took - p.credit); p.free.Before(least) {
+	if least := now.Add(-took - p.credit); p.free.Before(least) {
 		p.free = least
 	}
-	p.free = p.free.Add(time.Duration(float64(took) / share))
+	p.free = p.free.Add(pays)
+	if most := now.Add(most); p.whole != nil && p.free.After(most) {
+		p.free = most
+	}
 }
 
 // Owed is how long it takes until the time that was spent is paid for; 0: it is.
