@@ -301,18 +301,18 @@ func TestNameWithoutArray(t *testing.T) {
 	p.until(badge + " === 'copy' && " + says + ".hidden")
 }
 
-// TestPassword lets in whoever types the password, and nobody else.
+// TestPassword lets in whoever types the password, and nobody else, and shows the array that the address says.
 func TestPassword(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte("open sésame\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := open(t, inspectWith(t, []string{"--password-file", file}, "training.py"), 1280, 860)
+	p := open(t, inspectWith(t, []string{"--password-file", file}, "training.py")+"#numbers", 1280, 860)
 	const asks = "document.readyState === 'complete' && document.activeElement.name === 'password' && location.pathname === "
 	p.until(asks + "'/'")
 	p.keys("open sesame" + kb.Enter) // without the accent
 	p.until(asks + "'/login'")
 	p.forgive() // that the server has refused
 	p.keys("open sésame" + kb.Enter)
-	p.until("location.pathname === '/' && document.querySelector('#tree [data-name=numbers]')")
+	p.until("location.pathname === '/' && location.hash === '#numbers' && document.querySelector('#tree [data-name=numbers]')")
 }

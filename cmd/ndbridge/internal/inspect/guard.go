@@ -84,7 +84,7 @@ func (g *guard) protect(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		case r.URL.Path == "/metrics" || r.URL.Path == "/stats.json" || strings.HasPrefix(r.URL.Path, "/export/"):
 			g.scraped(w, r, next)
-		case g.token == "" && (r.URL.Path == "/" || r.URL.Path == "/style.css"):
+		case g.token == "" && (r.URL.Path == "/" || slices.Contains(ofLogin, strings.TrimPrefix(r.URL.Path, "/"))):
 			loginPage(w, r, http.StatusUnauthorized)
 		default:
 			http.Error(w, "open the address that ndbridge inspect has printed", http.StatusUnauthorized)
@@ -194,10 +194,13 @@ func (g *guard) scraped(w http.ResponseWriter, r *http.Request, next http.Handle
 	next.ServeHTTP(w, r)
 }
 
-// loginPage asks for the password; its style sheet is served to everybody.
+// ofLogin is what the page that asks for the password is made of, beside itself.
+var ofLogin = []string{"style.css", "login.js"}
+
+// loginPage asks for the password; what it is made of is served to everybody.
 func loginPage(w http.ResponseWriter, r *http.Request, status int) {
-	if r.URL.Path == "/style.css" {
-		http.ServeFileFS(w, r, pages(), "style.css")
+	if file := strings.TrimPrefix(r.URL.Path, "/"); slices.Contains(ofLogin, file) {
+		http.ServeFileFS(w, r, pages(), file)
 		return
 	}
 	page, err := assets.ReadFile("web/login.html")
