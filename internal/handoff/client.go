@@ -28,6 +28,7 @@ type Client struct {
 
 	mapped sync.RWMutex // read-held while the memory is in use
 	closed bool         // guarded by it
+	forks  uint64       // when it was closed
 }
 
 // NewClient maps the memory that a producer has announced, whose descriptor stays the caller's. The error
@@ -66,7 +67,20 @@ func (c *Client) Close() error {
 		return nil
 	}
 	c.closed = true
+	if c.Offers != nil {
+		c.forks = c.Offers.Forks()
+	}
 	return c.mapping.Close()
+}
+
+// Forks is the Forks of the offers, and after Close what it was then; 0 if there are no offers.
+func (c *Client) Forks() uint64 {
+	c.mapped.RLock()
+	defer c.mapped.RUnlock()
+	if c.closed || c.Offers == nil {
+		return c.forks
+	}
+	return c.Offers.Forks()
 }
 
 // Use keeps the memory, that of the offers included, mapped until Unuse. It reports false after Close.

@@ -159,7 +159,7 @@ func TestClientsEnd(t *testing.T) {
 	}
 }
 
-// TestCloseWaitsForUse: whoever uses the offers does so until it is done.
+// TestCloseWaitsForUse: whoever uses the offers does so until it is done. How often the program had forked is known after that, too.
 func TestCloseWaitsForUse(t *testing.T) {
 	t.Parallel()
 	c := connect(t, &offering{}, Settings{Slots: 1})
@@ -188,6 +188,9 @@ func TestCloseWaitsForUse(t *testing.T) {
 	}
 	if c.Use() {
 		t.Error("in use after its end")
+	}
+	if n := c.Forks(); n != 1 {
+		t.Errorf("%d forks after its end", n)
 	}
 }
 

@@ -352,3 +352,33 @@ func TestRefreshDuringRenewal(t *testing.T) {
 		})
 	}
 }
+
+// TestLeft: a view shows what a program has left that is gone, unless it is a copy, or has not been the array's memory for sure until then.
+func TestLeft(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		prepare func(w *world)
+		end     func(w *world)
+		left    bool
+	}{
+		"a variable":         {func(w *world) { w.set("x", 1) }, func(*world) {}, true},
+		"a published name":   {func(w *world) { w.publish(1, "x") }, func(*world) {}, true},
+		"a forked variable":  {func(w *world) { w.set("x", 1) }, (*world).fork, false},
+		"a variable renewed": {func(w *world) { w.set("x", 1) }, func(w *world) { w.forkMoved(2); w.c.renewAll(w.t.Context()) }, true},
+		"another variable":   {func(w *world) { w.set("x", 1) }, func(w *world) { w.set("x", 2) }, false},
+		"a copy":             {func(w *world) { w.setCopied("x", 1) }, func(*world) {}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			test.prepare(w)
+			v := w.view(&Source{Name: "x"})
+			test.end(w)
+			v.Live() // finds what has become of the name
+			close(w.gone)
+			if left := v.Lender().(*Lease).Left(); left != test.left { //nolint:errcheck,forcetypeassert // of this package
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}

@@ -27,12 +27,10 @@ func (c *Client) use() *offers.Reader {
 
 // forks gives the table's Forks, or 0.
 func (c *Client) forks() uint64 {
-	table := c.use()
-	if table == nil {
+	if c.Handoff == nil {
 		return 0
 	}
-	defer c.Handoff.Unuse()
-	return table.Forks()
+	return c.Handoff.Forks()
 }
 
 // letGo gives a hold back, and reports whether the program is to be told.

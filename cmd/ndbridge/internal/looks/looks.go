@@ -39,6 +39,15 @@ func (a *Arrays) Array(name string) (watch.Array, error) {
 // Leave says that the program is gone: arrays that were looked at, and not copied, are looked at as it has left them.
 func (a *Arrays) Leave() { a.left.Store(true) }
 
+// wasLeft reports whether a view shows what a program that is gone has left: neither a copy does, nor memory that a fork has made private.
+func wasLeft(v *core.View) bool {
+	if v == nil {
+		return false
+	}
+	l, ok := v.Lender().(interface{ Left() bool })
+	return ok && l.Left()
+}
+
 // Refresh implements [watch.Program].
 func (a *Arrays) Refresh(ctx context.Context, looks []watch.Look) {
 	all := make([]hostplugin.Look, len(looks))
@@ -48,7 +57,7 @@ func (a *Arrays) Refresh(ctx context.Context, looks []watch.Look) {
 	}
 	a.session.Refresh(ctx, all, a.opts...)
 	for i, l := range all {
-		if l.Err == nil || a.left.Load() && l.View != nil && !l.View.Copied() {
+		if l.Err == nil || a.left.Load() && wasLeft(l.View) {
 			l.Err = l.View.Wait(ctx)
 		}
 		looks[i].View, looks[i].Err = l.View, l.Err
