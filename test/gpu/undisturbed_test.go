@@ -141,7 +141,7 @@ func undisturbedLaunches(t *testing.T, name string) {
 		if longest := middle(beside, 3); longest > stall && longest > 2*middle(alone, 3) {
 			t.Errorf("a launch took %.0f us beside %s, and %.0f us at most without", longest, by, middle(alone, 3))
 		}
-		if by != thread && looks < enough*max(turns/3, 1) {
+		if by != thread && looks < enough*turns/3 {
 			t.Errorf("only %d %s: this proves nothing", looks, by)
 		}
 	}

@@ -89,6 +89,7 @@ def launches(name, kind, count):
         times.append(1e6 * (time.perf_counter() - begun))
         if i % 500 == 499:  # the next launch takes longer: were it one in a hundred, it would be the 99th percentile
             synchronize()
+    synchronize()
     times.sort()
     return [times[len(times) // 2], times[len(times) * 99 // 100], times[len(times) * 999 // 1000], times[-1]]
 
