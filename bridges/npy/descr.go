@@ -56,6 +56,11 @@ func describeTag(tag string, size int) (descr string, ok bool) {
 		}
 		return tag, true
 	}
+	if strings.HasPrefix(tag, "{") {
+		p := parser{rest: tag}
+		descr, n, ok := p.gaps()
+		return descr, ok && p.rest == "" && n == size
+	}
 	for name, kind := range map[string]string{"datetime64": "M8", "timedelta64": "m8"} {
 		if unit, ok := strings.CutPrefix(tag, name); ok {
 			tag = machineOrder() + kind + unit
@@ -128,6 +133,99 @@ func (p *parser) field() (size int, ok bool) {
 	return size, ok && size <= maxSize && p.take(")")
 }
 
+// gaps reads a structure with gaps between its fields, such as
+// "{'names': ['a', 'b'], 'formats': ['i1', ('<f8', (3,))], 'offsets': [0, 8], 'itemsize': 32, 'aligned': True}", and gives the list of its
+// fields and gaps. A field that is a structure itself is refused: NumPy prints some as if they had no gaps.
+func (p *parser) gaps() (descr string, size int, ok bool) {
+	var names, formats []string
+	var sizes, offsets []int
+	ok = p.take("{") && p.key("names") && p.list(func() bool {
+		literal, ok := p.literal(func() bool { _, ok := p.text(); return ok })
+		names = append(names, literal)
+		return ok
+	}) && p.take(",") && p.key("formats") && p.list(func() bool {
+		literal, n, ok := p.format()
+		formats, sizes = append(formats, literal), append(sizes, n)
+		return ok
+	}) && p.take(",") && p.key("offsets") && p.list(func() bool {
+		n, ok := p.number()
+		offsets = append(offsets, n)
+		return ok
+	}) && p.take(",") && p.key("itemsize")
+	if ok {
+		size, ok = p.number()
+	}
+	if ok && p.take(",") {
+		ok = p.key("aligned") && p.take("True")
+	}
+	if !ok || !p.take("}") || len(formats) != len(names) || len(offsets) != len(names) || size > maxSize {
+		return "", 0, false
+	}
+	var fields []string
+	end := 0
+	gap := func(to int) {
+		if to > end {
+			fields = append(fields, fmt.Sprintf("('', '|V%d')", to-end))
+		}
+	}
+	for i, at := range offsets {
+		if at < end {
+			return "", 0, false // NumPy cannot write down fields that overlap, or in another order
+		}
+		gap(at)
+		fields = append(fields, "("+names[i]+", "+formats[i]+")")
+		end = at + sizes[i]
+	}
+	gap(size)
+	return "[" + strings.Join(fields, ", ") + "]", size, end <= size
+}
+
+// format reads a type, or a pair of a type and a shape, and gives what stands behind the name in the description of a field.
+func (p *parser) format() (literal string, size int, ok bool) {
+	array := p.take("(")
+	literal, ok = p.literal(func() (ok bool) {
+		typestr, found := p.text()
+		size, ok = scalarSize(typestr)
+		if found && ok && array && p.take(",") {
+			var n int
+			n, ok = p.shape()
+			size *= n
+		}
+		return found && ok && size <= maxSize
+	})
+	return literal, size, ok && (!array || p.take(")"))
+}
+
+// literal gives the text that f reads.
+func (p *parser) literal(f func() bool) (text string, ok bool) {
+	before := p.rest
+	ok = f()
+	return strings.TrimRight(strings.TrimSuffix(before, p.rest), " "), ok
+}
+
+func (p *parser) key(name string) bool { return p.take("'"+name+"'") && p.take(":") }
+
+// list reads elements between brackets.
+func (p *parser) list(element func() bool) bool {
+	if !p.take("[") {
+		return false
+	}
+	for !p.take("]") {
+		if !element() || !p.take(",") && !strings.HasPrefix(p.rest, "]") {
+			return false
+		}
+	}
+	return true
+}
+
+// number reads a number of bytes.
+func (p *parser) number() (n int, ok bool) {
+	digits := p.rest[:len(p.rest)-len(strings.TrimLeft(p.rest, "0123456789"))]
+	x, err := strconv.ParseUint(digits, 10, 16)
+	p.rest = strings.TrimLeft(p.rest[len(digits):], " ")
+	return int(x), err == nil
+}
+
 func (p *parser) name() bool {
 	pair := p.take("(")
 	_, ok := p.text()
@@ -146,10 +244,8 @@ func (p *parser) shape() (n int, ok bool) {
 	}
 	n = 1
 	for !p.take(")") {
-		digits := p.rest[:len(p.rest)-len(strings.TrimLeft(p.rest, "0123456789"))]
-		dim, err := strconv.ParseUint(digits, 10, 16)
-		p.rest = p.rest[len(digits):]
-		if n *= int(dim); err != nil || n > maxSize || !p.take(",") && !strings.HasPrefix(p.rest, ")") {
+		dim, ok := p.number()
+		if n *= dim; !ok || n > maxSize || !p.take(",") && !strings.HasPrefix(p.rest, ")") {
 			return 0, false
 		}
 	}

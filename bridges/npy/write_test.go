@@ -86,6 +86,8 @@ func TestHeader(t *testing.T) {
 		{opaque(t, 12), "[('a', '<i4'), ('b', '<f8')]", []int{1}, "'descr': [('a', '<i4'), ('b', '<f8')], 'fortran_order': False, 'shape': (1,)", 1, false},
 		{opaque(t, 30), "[(('long', 'x'), '>i2'), ('p', [('q', '<f4')], (2, 3)), ('', '|V4')]", []int{1}, "'descr': [(('long', 'x'), '>i2'), ('p', [('q', '<f4')], (2, 3)), ('', '|V4')], 'fortran_order': False, 'shape': (1,)", 1, false},
 		{opaque(t, 12), "(numpy.record, [('a', '<i4'), ('b', '<f8')])", []int{1}, "'descr': [('a', '<i4'), ('b', '<f8')], 'fortran_order': False, 'shape': (1,)", 1, false},
+		{opaque(t, 4), "{'names': ['a'], 'formats': ['<i2'], 'offsets': [2], 'itemsize': 4}", []int{1}, "'descr': [('', '|V2'), ('a', '<i2')], 'fortran_order': False, 'shape': (1,)", 1, false},
+		{opaque(t, 40), "{'names': ['a', \"b'\"], 'formats': ['i1', ('<f4', (3,))], 'offsets': [0, 8], 'itemsize': 40, 'aligned': True}", []int{1}, "'descr': [('a', 'i1'), ('', '|V7'), (\"b'\", '<f4', (3,)), ('', '|V20')], 'fortran_order': False, 'shape': (1,)", 1, false},
 		{opaque(t, 4), "[('größe', '<i4')]", []int{1}, "'descr': [('größe', '<i4')], 'fortran_order': False, 'shape': (1,)", 3, false},
 		{opaque(t, 1500), long, []int{1}, "'descr': " + long + ", 'fortran_order': False, 'shape': (1,)", 2, false},
 
@@ -100,7 +102,12 @@ func TestHeader(t *testing.T) {
 		{opaque(t, 4), "[('a', '<i4'", []int{1}, "'descr': '|V4', 'fortran_order': False, 'shape': (1,)", 1, true},
 		{opaque(t, 4), "[('a', '<i2', (99999, 99999))]", []int{1}, "'descr': '|V4', 'fortran_order': False, 'shape': (1,)", 1, true},
 		{opaque(t, 4), strings.Repeat("[('a', ", 100), []int{1}, "'descr': '|V4', 'fortran_order': False, 'shape': (1,)", 1, true},
-		{opaque(t, 4), "{'names': ['a'], 'formats': ['<i2'], 'offsets': [2], 'itemsize': 4}", []int{1}, "'descr': '|V4', 'fortran_order': False, 'shape': (1,)", 1, true},
+		{opaque(t, 4), "{'names': ['a'], 'formats': ['<i2'], 'offsets': [3], 'itemsize': 4}", []int{1}, "'descr': '|V4', 'fortran_order': False, 'shape': (1,)", 1, true},
+		{opaque(t, 4), "{'names': ['b', 'a'], 'formats': ['<i2', '<i2'], 'offsets': [2, 0], 'itemsize': 4}", []int{1}, "'descr': '|V4', 'fortran_order': False, 'shape': (1,)", 1, true},
+		{opaque(t, 16), "{'names': ['p'], 'formats': [[('x', 'i1'), ('y', '<f8')]], 'offsets': [0], 'itemsize': 16, 'aligned': True}", []int{1}, "'descr': '|V16', 'fortran_order': False, 'shape': (1,)", 1, true},
+		{opaque(t, 4), "{'names': ['a'], 'formats': ['<i2'], 'offsets': [2], 'itemsize': 4", []int{1}, "'descr': '|V4', 'fortran_order': False, 'shape': (1,)", 1, true},
+		{opaque(t, 8), "{'names': ['a'], 'formats': ['<i2'], 'offsets': [2], 'itemsize': 4}", []int{1}, "'descr': '|V8', 'fortran_order': False, 'shape': (1,)", 1, true},
+		{opaque(t, 4), "{'names': ['a', 'b'], 'formats': ['<i2'], 'offsets': [2], 'itemsize': 4}", []int{1}, "'descr': '|V4', 'fortran_order': False, 'shape': (1,)", 1, true},
 	}
 	for _, c := range cases {
 		l, err := core.NewLayout(core.LayoutSpec{DType: c.dtype, Shape: c.shape, Tag: c.tag})
@@ -209,6 +216,7 @@ func TestNumPyReadsIt(t *testing.T) {
 		{core.LayoutSpec{DType: opaque(t, 2), Tag: ">i2", Shape: []int{2}}, ">i2 (2,) [1, 515]"},
 		{core.LayoutSpec{DType: opaque(t, 8), Tag: "datetime64[D]", Shape: []int{0}}, "datetime64[D] (0,) []"},
 		{core.LayoutSpec{DType: opaque(t, 3), Tag: "[('größe', 'i1'), ('b', '>u2')]", Shape: []int{2}}, "[('größe', 'i1'), ('b', '>u2')] (2,) [(0, 258), (3, 1029)]"},
+		{core.LayoutSpec{DType: opaque(t, 8), Tag: "{'names': ['a', 'b'], 'formats': ['i1', '>u2'], 'offsets': [1, 4], 'itemsize': 8}", Shape: []int{2}}, "{'names': ['a', 'b'], 'formats': ['i1', '>u2'], 'offsets': [1, 4], 'itemsize': 8} (2,) [(1, 1029), (9, 3085)]"},
 	}
 	dir := t.TempDir()
 	var want strings.Builder
@@ -236,7 +244,7 @@ func TestNumPyReadsIt(t *testing.T) {
 }
 
 func FuzzTag(f *testing.F) {
-	for _, tag := range []string{">f8", "datetime64[ns]", "[('a', '<i4'), (('t', 'b'), [('c', 'V4')], (2,))]", "[", "['", ""} {
+	for _, tag := range []string{">f8", "datetime64[ns]", "[('a', '<i4'), (('t', 'b'), [('c', 'V4')], (2,))]", "{'names': ['a', 'b'], 'formats': ['i1', ('<u2', (2,))], 'offsets': [0, 4], 'itemsize': 8, 'aligned': True}", "[", "['", ""} {
 		f.Add(tag, 8)
 	}
 	f.Fuzz(func(t *testing.T, tag string, size int) {
