@@ -31,6 +31,7 @@ type options struct {
 
 	ndbridge string // the command
 	trackers string // an interpreter with wandb and TensorBoard, or ""
+	device   string // of torch, of the training that is inspected
 	json     string // file to write
 	program  io.Writer
 
@@ -80,6 +81,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&opts.flight, "flight", "", "extras, which has the client of Arrow Flight")
 	flags.StringVar(&opts.lib, "lib", os.Getenv("NDBRIDGE_LIB"), "folder of the plugins")
 	flags.StringVar(&opts.ndbridge, "ndbridge", "", "the command ndbridge; without it no training is inspected")
+	flags.StringVar(&opts.device, "training-device", "cpu", "device of torch on which the training is that is inspected")
 	flags.StringVar(&opts.trackers, "python-trackers", "", "interpreter with wandb and TensorBoard, of the same version as that with torch")
 	flags.StringVar(&opts.json, "json", "", "file for the results")
 	flags.IntVar(&opts.plan.Rounds, "rounds", 100, "how often all is measured, in turns")

@@ -26,7 +26,8 @@ type trainingWork struct{ rounds, steps int }
 // trained is the speed of one training, with all its weights inspected in several ways.
 type trained struct {
 	Torch   string          `json:"torch"`
-	Ways    []trainedWay    `json:"ways"` // the first is that without any
+	Device  string          `json:"device"` // of torch
+	Ways    []trainedWay    `json:"ways"`   // the first is that without any
 	LeftOut []bench.LeftOut `json:"left_out"`
 	Period  time.Duration   `json:"period_ns"` // between two looks of ndbridge at one weight, at the end
 }
@@ -66,7 +67,7 @@ const pageLooks = `"name": "weight_0_weight", "auto": true, "width": 256, "heigh
 
 func measureTraining(ctx context.Context, opts options, lib, dir string, out io.Writer) (_ *trained, err error) {
 	fmt.Fprintln(out, "measuring what a training notices of its weights being inspected")
-	t := &trained{}
+	t := &trained{Device: opts.device}
 	packages := ""
 	if opts.trackers == "" {
 		t.LeftOut = []bench.LeftOut{{Way: trainedWandb, Why: "there is no environment with it"}, {Way: trainedBoard, Why: "there is no environment with it"}}
@@ -88,7 +89,7 @@ func measureTraining(ctx context.Context, opts options, lib, dir string, out io.
 		if err := os.Mkdir(folder, 0o700); err != nil {
 			return nil, err
 		}
-		c := exec.CommandContext(ctx, opts.python, "-c", trainingScript, way.word, folder, packages)
+		c := exec.CommandContext(ctx, opts.python, "-c", trainingScript, way.word, folder, packages, opts.device)
 		if way.name == trainedOurs {
 			c.Env = append(os.Environ(), listening(lib, folder)...)
 		}
@@ -196,7 +197,7 @@ func printTraining(out io.Writer, t *trained) {
 	if t == nil {
 		return
 	}
-	fmt.Fprintf(out, "\nA training of torch %s on the CPU, all weights inspected twice a second, in turns.\n\n", t.Torch)
+	fmt.Fprintf(out, "\nA training of torch %s on %s, all weights inspected twice a second, in turns.\n\n", t.Torch, t.Device)
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "inspected by\tsteps a second\tof those without\tn\t")
 	for _, w := range t.Ways {

@@ -1,4 +1,4 @@
-"""A training on the CPU, which makes as many steps as it is asked for by lines of JSON (see internal/bench's Worker), and what is
+"""A training on a device, which makes as many steps as it is asked for by lines of JSON (see internal/bench's Worker), and what is
 watched of it by the training itself."""
 
 import json
@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-way, folder, packages = sys.argv[1:]
+way, folder, packages, device = sys.argv[1:]
 sys.path.append(packages)
 
 import torch
@@ -18,9 +18,9 @@ torch.set_num_threads(1)
 layers = []
 for _ in range(16):
     layers += [torch.nn.Linear(256, 256), torch.nn.ReLU()]
-model = torch.nn.Sequential(*layers)
+model = torch.nn.Sequential(*layers).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-x, y = torch.randn(128, 256), torch.randn(128, 256)
+x, y = torch.randn(128, 256, device=device), torch.randn(128, 256, device=device)
 for name, parameter in model.named_parameters():
     globals()["weight_" + name.replace(".", "_")] = parameter.detach()  # the same memory
 
