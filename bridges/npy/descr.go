@@ -102,17 +102,16 @@ const (
 
 // structure reads a list of fields.
 func (p *parser) structure() (size int, ok bool) {
-	if p.depth++; p.depth > maxDepth || !p.take("[") {
+	if p.depth++; p.depth > maxDepth {
 		return 0, false
 	}
-	for !p.take("]") {
+	ok = p.list("[", "]", func() bool {
 		n, ok := p.field()
-		if size += n; !ok || size > maxSize || !p.take(",") && !strings.HasPrefix(p.rest, "]") {
-			return 0, false
-		}
-	}
+		size += n
+		return ok && size <= maxSize
+	})
 	p.depth--
-	return size, true
+	return size, ok
 }
 
 // field reads "(name, type)" or "(name, type, shape)"; a name may be a pair of title and name.
@@ -139,15 +138,15 @@ func (p *parser) field() (size int, ok bool) {
 func (p *parser) gaps() (descr string, size int, ok bool) {
 	var names, formats []string
 	var sizes, offsets []int
-	ok = p.take("{") && p.key("names") && p.list(func() bool {
+	ok = p.take("{") && p.key("names") && p.list("[", "]", func() bool {
 		literal, ok := p.literal(func() bool { _, ok := p.text(); return ok })
 		names = append(names, literal)
 		return ok
-	}) && p.take(",") && p.key("formats") && p.list(func() bool {
+	}) && p.take(",") && p.key("formats") && p.list("[", "]", func() bool {
 		literal, n, ok := p.format()
 		formats, sizes = append(formats, literal), append(sizes, n)
 		return ok
-	}) && p.take(",") && p.key("offsets") && p.list(func() bool {
+	}) && p.take(",") && p.key("offsets") && p.list("[", "]", func() bool {
 		n, ok := p.number()
 		offsets = append(offsets, n)
 		return ok
@@ -206,12 +205,12 @@ func (p *parser) literal(f func() bool) (text string, ok bool) {
 func (p *parser) key(name string) bool { return p.take("'"+name+"'") && p.take(":") }
 
 // list reads elements between brackets.
-func (p *parser) list(element func() bool) bool {
-	if !p.take("[") {
+func (p *parser) list(begin, end string, element func() bool) bool {
+	if !p.take(begin) {
 		return false
 	}
-	for !p.take("]") {
-		if !element() || !p.take(",") && !strings.HasPrefix(p.rest, "]") {
+	for !p.take(end) {
+		if !element() || !p.take(",") && !strings.HasPrefix(p.rest, end) {
 			return false
 		}
 	}
@@ -239,17 +238,13 @@ func (p *parser) name() bool {
 
 // shape reads a tuple of extents and gives their product.
 func (p *parser) shape() (n int, ok bool) {
-	if !p.take("(") {
-		return 0, false
-	}
 	n = 1
-	for !p.take(")") {
+	ok = p.list("(", ")", func() bool {
 		dim, ok := p.number()
-		if n *= dim; !ok || n > maxSize || !p.take(",") && !strings.HasPrefix(p.rest, ")") {
-			return 0, false
-		}
-	}
-	return n, true
+		n *= dim
+		return ok && n <= maxSize
+	})
+	return n, ok
 }
 
 // text reads a string literal without escapes.

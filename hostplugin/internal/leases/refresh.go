@@ -247,7 +247,7 @@ func (l *Lease) Live() bool {
 // Left reports whether a view of memory that is shared shows what a program that is gone has left there: not if it has forked since the host
 // had its last answer about the memory, which may have been private to it then.
 func (l *Lease) Left() bool {
-	return !l.copied && !l.stale.Load() && (!l.heap || !l.frozen.Load() && l.client.forks() == l.forks.Load())
+	return !l.copied && !l.stale.Load() && !l.due(l.client.forks())
 }
 
 // changed reports whether the program says that the name of a lease leads to other memory.

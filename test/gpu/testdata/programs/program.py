@@ -94,21 +94,21 @@ def launches(name, kind, count):
     return [times[len(times) // 2], times[len(times) * 99 // 100], times[len(times) * 999 // 1000], times[-1]]
 
 
-def wakes(pause):
-    """Have a thread wake up again and again, and do nothing; return what ends it."""
-    over = threading.Event()
-    thread = threading.Thread(target=lambda: any(iter(lambda: over.wait(pause), True)))
-    thread.start()
-    return lambda: (over.set(), thread.join())
-
-
 def launches_beside_thread(name, kind, count, pause):
     """launches, beside a thread of the program's own that wakes up again and again, and does nothing."""
-    end = wakes(pause)
+    over = threading.Event()
+
+    def wake():
+        while not over.wait(pause):
+            pass
+
+    thread = threading.Thread(target=wake)
+    thread.start()
     try:
         return launches(name, kind, count)
     finally:
-        end()
+        over.set()
+        thread.join()
 
 
 def running(name):
