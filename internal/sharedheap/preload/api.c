@@ -91,12 +91,14 @@ static struct block *find_pinned(const void *p) {
 
 EXPORTED int ndheap_unpin(const void *p, uint64_t segment) {
 	int saved = errno;
+	lock(&fork_lock);
 	lock(&supply_lock);
 	struct block *b = find_pinned(p);
 	uint32_t state = b ? unpin(b) : 0;
 	if (state)
 		supply_unpinned(b, segment);
 	unlock(&supply_lock);
+	unlock(&fork_lock);
 	if (phase_of(state) == BLOCK_RELEASING)
 		block_release((uint32_t)(b - blocks));
 	errno = saved;
@@ -105,6 +107,7 @@ EXPORTED int ndheap_unpin(const void *p, uint64_t segment) {
 
 EXPORTED int ndheap_repin(const void *p, uint64_t segment, struct ndheap_block *out) {
 	int saved = errno, result = -1;
+	lock(&fork_lock);
 	lock(&supply_lock);
 	struct block *b = find_pinned(p);
 	if (b && phase_of(atomic_load(&b->state)) == BLOCK_LIVE) {
@@ -115,6 +118,7 @@ EXPORTED int ndheap_repin(const void *p, uint64_t segment, struct ndheap_block *
 			result = 0;
 	}
 	unlock(&supply_lock);
+	unlock(&fork_lock);
 	errno = saved;
 	return result;
 }
@@ -172,7 +176,7 @@ EXPORTED int ndheap_stats(struct ndheap_stats *out) {
 	out->refused = refused_count;
 	out->dropped = atomic_load(&dropped_count);
 	out->forks = fork_count;
-	if (atomic_load(&range.size))
+	if (range_in_use())
 		count_blocks(out);
 	unlock(&supply_lock);
 	for (unsigned i = ARENAS; i-- > 0;)

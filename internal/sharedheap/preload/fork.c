@@ -10,8 +10,7 @@
  * writes itself, if it may, is seen by the program in pages that the program did not write to since;
  * ndheap_grant prevents that.
  *
- * Parent and child go on with new files, each with its own. The child has no descriptor, no pin and no shared page of
- * its parent's; what it has inherited is private to it, and can be promoted there as in the parent.
+ * Parent and child (child.c) go on with new files, each with its own.
  *
  * Not covered: fork without its handlers (_Fork, a bare clone), and devices or kernel operations that
  * write to memory by physical page at the time of the fork.
@@ -28,9 +27,9 @@ uint64_t *fork_counters[FORK_COUNTERS];
 
 /* A test builds the heap without all this, to see that the tests of forks notice. */
 #ifdef HEAP_TEST_SHARE_ACROSS_FORK
-static const bool separate = false;
+const bool fork_separates = false;
 #else
-static const bool separate = true;
+const bool fork_separates = true;
 #endif
 
 /* Counts what keeps each shared segment alive. */
@@ -138,6 +137,8 @@ static void drop_warm(uintptr_t from, uintptr_t to) {
 
 /* Freezes the segments that have addresses in [from, to). Wants all locks. */
 static void freeze(uintptr_t from, uintptr_t to, enum frozen why) {
+	if (fork_is_open())
+		return;
 	count_blocks();
 	drop_warm(from, to);
 	maps_find_torn();
@@ -161,7 +162,7 @@ static void freeze(uintptr_t from, uintptr_t to, enum frozen why) {
 	supply_forget_frozen();
 }
 
-static bool in_use(void) { return atomic_load(&range.size) != 0; }
+struct lock fork_lock;
 
 void lock_all(void) {
 	atomic_store(&trim_hurry, true);
@@ -188,27 +189,21 @@ static void count_separation(void) {
 			__atomic_fetch_add(fork_counters[i], 1, __ATOMIC_SEQ_CST);
 }
 
-/*
- * The thread that forks and has all locks but, in a library that was loaded late, that on chunks; or 0. A child's is the same. Such a library
- * runs its handler first before a fork and last after it, so those of others run while it has the locks, and may free memory.
- */
-static _Atomic pthread_t forker;
-
-bool fork_runs_here(void) { return unlikely(atomic_load_explicit(&forker, memory_order_relaxed) == pthread_self()); }
-
 void fork_prepare(void) {
 	int saved = errno;
 	promote_halt();
+	lock(&fork_lock);
 	lock_all();
-	atomic_store(&forker, pthread_self());
-	if (in_use()) {
+	if (range_in_use()) {
 		fork_count++;
 		count_separation();
-		if (separate)
+		if (fork_separates)
 			freeze(0, UINTPTR_MAX, FROZEN_BY_FORK);
 	}
-	if (heap_late) /* others' handlers may wait for threads that use malloc */
-		unlock(&outside_lock);
+	if (heap_late) {
+		fork_open(true);
+		unlock_all();
+	}
 	errno = saved;
 }
 
@@ -272,7 +267,7 @@ bool fork_yield_outside(uintptr_t from, uintptr_t to) {
 void fork_separate(void) {
 	promote_halt();
 	lock_all();
-	if (separate && in_use()) {
+	if (fork_separates && range_in_use()) {
 		count_separation();
 		freeze(0, UINTPTR_MAX, FROZEN_BESIDE);
 	}
@@ -288,112 +283,26 @@ static void forget_copies(void) {
 	}
 }
 
+/* Ends the blocks that the program has freed while it forked. Wants no lock. */
+static void release_freed(void) {
+	for (uint32_t i = 1; i < block_count; i++) {
+		uint32_t freed = BLOCK_PENDING; /* without a pin */
+		if (block_outside(&blocks[i]) && atomic_compare_exchange_strong(&blocks[i].state, &freed, BLOCK_RELEASING))
+			block_release(i);
+	}
+}
+
 void fork_parent(void) {
 	int saved = errno;
-	atomic_store(&forker, 0);
 	if (heap_late)
-		lock(&outside_lock);
+		lock_all();
+	fork_open(false);
 	forget_copies();
 	unlock_all();
+	unlock(&fork_lock);
 	promote_resume();
+	if (heap_late)
+		release_freed();
 	trim_after_fork();
-	errno = saved;
-}
-
-/* Unmaps a file. False: its addresses are not the heap's any more. */
-static bool unmap(const struct segment *s) {
-	if (range_clear(s->base, s->size))
-		return true;
-	next.munmap((void *)s->base, s->size); /* beyond a limit; but it must go */
-	return false;
-}
-
-/* Gives the child what was copied for it of a file that could not be frozen. */
-static void take_copy(struct segment *s) {
-	unmap(s);
-	s->state = SEGMENT_FROZEN;
-	if (s->copy && next.mremap(s->copy, s->size, s->size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)s->base) != MAP_FAILED)
-		return;
-	if (!range_owns((void *)s->base)) {
-		blocks[outside_block((void *)s->base)].frozen = FROZEN_OVER;
-		return;
-	}
-	for (uintptr_t at = s->base; at < s->base + s->size; at += GRANULE) /* nobody may look there */
-		blocks[owner_of((void *)at)].frozen = FROZEN_OVER;
-}
-
-/* Lets go of the parent's shared memory and of its descriptors. */
-static void leave_segments(void) {
-	for (uint32_t i = 1; i < segment_count; i++) {
-		struct segment *s = &segments[i];
-		bool outside = !range_owns((void *)s->base); /* what its program has freed, leave_outside unmaps */
-		bool ours = s->state != SEGMENT_SHARED || s->live || outside || unmap(s);
-		segment_close_fd(s);
-		if (s->state == SEGMENT_SHARED && s->live)
-			take_copy(s);
-		else if (s->state == SEGMENT_SHARED && !outside)
-			supply_forget(i, ours);
-		else if (s->state == SEGMENT_FROZEN && !s->live) /* open for the sake of the parent's hosts alone */
-			segment_abandon(i);
-		s->copy = NULL;
-		s->pinned = s->elder = s->elder_pins = 0;
-	}
-}
-
-/* A block outside the range stays the child's, who frees it, unless the parent has freed it already. */
-static void leave_outside(uint32_t index) {
-	struct block *b = &blocks[index];
-	enum phase phase = phase_of(atomic_load(&b->state));
-	if (phase == BLOCK_LIVE) {
-		b->frozen = b->frozen ? b->frozen : FROZEN_BY_FORK;
-		atomic_store(&b->state, phase);
-		return;
-	}
-	outside_unmap(b);
-	outside_end_block(index);
-}
-
-/* Pins are the parent's, and so are the calls of free that its other threads had begun. */
-static void leave_blocks(void) {
-	for (uint32_t i = 1; i < block_count; i++) {
-		struct block *b = &blocks[i];
-		uint32_t state = atomic_load(&b->state);
-		enum phase phase = phase_of(state);
-		if (phase != BLOCK_NONE && block_outside(b)) {
-			leave_outside(i);
-			continue;
-		}
-		if (segments[b->segment].state != SEGMENT_FROZEN)
-			continue;
-		b->frozen = b->frozen ? b->frozen : FROZEN_BY_FORK;
-		atomic_store(&b->state, phase);
-		if (phase == BLOCK_PENDING || phase == BLOCK_RELEASING) {
-			next.madvise((void *)b->base, class_size(b->class), MADV_DONTNEED);
-			supply_end_frozen(i);
-		}
-	}
-}
-
-void fork_child(void) {
-	int saved = errno;
-	atomic_store(&forker, 0);
-	lock_reset(&outside_lock);
-	lock_reset(&supply_lock);
-	lock_reset(&trim_lock);
-	captures_reset();
-	for (unsigned i = 0; i < ARENAS; i++)
-		lock_reset(&arenas[i].lock);
-	memset(fork_counters, 0, sizeof fork_counters); /* the parent's */
-	promote_forget();
-	keeper_forget();
-	gate_forget();
-	trim_forget();
-	range_inherit();
-	if (separate && in_use()) {
-		arenas_forget();
-		aside_forget();
-		leave_segments();
-		leave_blocks();
-	}
 	errno = saved;
 }

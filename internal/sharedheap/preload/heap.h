@@ -33,6 +33,7 @@
  *   lookups.c    dlsym
  *   links.c      programs that began without the library
  *   fork.c       what a fork does to all this
+ *   child.c      and to the child
  *   aside.c      what it leaves to be done after it
  *   promote.c    how a block that a fork has frozen becomes shared again
  *   keeper.c     the thread that does so, and has the files
@@ -50,7 +51,7 @@
  * A block of it is *promoted* into an own segment at the same addresses, and leaves the frozen one. A *chunk* is
  * memory that glibc's malloc has mapped for one request; it becomes a block, outside the range, to be promoted.
  *
- * Locks, in the order in which they may be taken: trim_lock, the arenas' locks by index,
+ * Locks, in the order in which they may be taken: fork_lock, trim_lock, the arenas' locks by index,
  * supply_lock, outside_lock. Nothing calls into the libc's malloc, the loader or the program while it holds one.
  */
 #ifndef NDHEAP_HEAP_H
@@ -330,6 +331,7 @@ struct range {
 	_Atomic size_t size; /* 0 until the addresses are reserved; written after base */
 };
 extern struct range range;
+static inline bool range_in_use(void) { return atomic_load(&range.size) != 0; }
 
 /* Reserves addresses, and tables for what will lie there. NDHEAP_ON, or why there will be no heap. */
 enum ndheap_state range_reserve(void);
@@ -439,7 +441,7 @@ void descriptor_close(int fd, uint64_t inode);
 enum phase {
 	BLOCK_NONE,      /* the record is unused, or the block is unusable until its segment is closed */
 	BLOCK_LIVE,      /* the program's */
-	BLOCK_PENDING,   /* freed by the program while pinned */
+	BLOCK_PENDING,   /* freed by the program while pinned, or outside the range while it forked */
 	BLOCK_RELEASING, /* on its way from the program to the warm ones */
 	BLOCK_WARM,      /* in an arena */
 	BLOCK_COLD,      /* in the supply's list of its class (pool blocks only) */
@@ -599,6 +601,7 @@ bool supply_repin(const struct block *b, uint64_t segment);
 
 /* fork.c: what makes blocks private */
 
+extern const bool fork_separates; /* else a test has built the heap */
 extern uint64_t fork_count;
 enum { FORK_COUNTERS = 16 };
 extern uint64_t *fork_counters[FORK_COUNTERS]; /* ndheap_count_forks; supply_lock */
@@ -606,10 +609,16 @@ extern uint64_t *fork_counters[FORK_COUNTERS]; /* ndheap_count_forks; supply_loc
 void lock_all(void);
 void unlock_all(void);
 void fork_prepare(void);
-/* Whether this thread forks, and has all locks meanwhile, but for that on chunks. */
-bool fork_runs_here(void);
 void fork_parent(void);
 void fork_child(void);
+/* Taken before all others by what a fork must not come in between of; a fork has it to its end. */
+extern struct lock fork_lock;
+/* child.c: from here on handlers of others run while this thread forks, or no more. Wants all locks. */
+void fork_open(bool yes);
+/* Whether they do. */
+bool fork_is_open(void);
+/* In a child, before handlers of others use memory that was shared: does what fork_child would do when they are done. */
+void fork_catch_up(void);
 /*
  * Freezes the blocks in [from, to), since the program is about to map something over them. False: these addresses
  * are not the program's, or it cannot be done. Wants no lock.

@@ -30,13 +30,15 @@ static bool beyond(rlim_t limit) {
 }
 
 static void prepare(int resource, const struct rlimit *limit) {
-	if (!limit || limit->rlim_cur == RLIM_INFINITY || !atomic_load(&range.size))
+	if (!limit || limit->rlim_cur == RLIM_INFINITY || !range_in_use())
 		return;
 	int saved = errno;
 	if (resource == RLIMIT_AS) {
+		lock(&fork_lock);
 		lock(&supply_lock);
 		range_shrink(limit->rlim_cur);
 		unlock(&supply_lock);
+		unlock(&fork_lock);
 		if (beyond(limit->rlim_cur))
 			fork_separate();
 	} else if (resource == RLIMIT_DATA && atomic_load(&heap_state) == NDHEAP_ON) {

@@ -52,13 +52,13 @@ static struct chunk *chunk_with(uintptr_t at) {
 	return NULL;
 }
 
-/* What handlers of others do to chunks between those of a fork leads around us: this thread has the other locks. */
 bool outside_knows(const void *p, size_t size) {
 	uintptr_t from = (uintptr_t)p, to = from + size < from ? UINTPTR_MAX : from + size;
+	fork_catch_up();
 	uint32_t end = atomic_load(&outside_end);
 	for (const struct chunk *c = chunks; c < chunks + end; c++) {
 		if (from < atomic_load_explicit(&c->to, memory_order_acquire) && to > atomic_load_explicit(&c->from, memory_order_relaxed))
-			return !fork_runs_here();
+			return true;
 	}
 	return false;
 }
@@ -150,8 +150,10 @@ static void know(uintptr_t user, uintptr_t from, uintptr_t to) {
 
 void *outside_note(void *p) {
 	uintptr_t from, to;
-	if (p && libc_malloc && !fork_runs_here() && read_head((uintptr_t)p, &from, &to))
+	if (p && libc_malloc && read_head((uintptr_t)p, &from, &to)) {
+		fork_catch_up();
 		know((uintptr_t)p, from, to);
+	}
 	return p;
 }
 
@@ -181,8 +183,7 @@ static void learn(uintptr_t at, size_t size) {
 
 /* Is outside_leave. last, if it is not NULL: the block has been given back, and whether for good. */
 static uint32_t leave(const void *p, bool *last) {
-	if (fork_runs_here())
-		return 0;
+	fork_catch_up();
 	lock(&outside_lock);
 	struct chunk *c = chunk_with((uintptr_t)p);
 	bool known = c && atomic_load(&c->user) == (uintptr_t)p;
@@ -245,14 +246,19 @@ uint32_t outside_adopt(const void *p) {
 }
 
 void outside_release(uint32_t index) {
-	const struct block *b = &blocks[index];
+	struct block *b = &blocks[index];
 	void *p = (void *)b->user;
 	promote_keep_off((void *)b->base, block_extent(b));
 	lock(&supply_lock);
-	outside_end_block(index);
+	bool later = fork_is_open();
+	if (later) /* its end comes with that of the fork */
+		atomic_store(&b->state, BLOCK_PENDING);
+	else
+		outside_end_block(index);
 	unlock(&supply_lock);
 	promote_let_on();
-	next.free(p);
+	if (!later)
+		next.free(p);
 }
 
 void outside_end_block(uint32_t index) {

@@ -141,33 +141,61 @@ void test_late_advice(void) {
 	}
 }
 
-static bool handles, awaits;
-static _Atomic int asked, answered;
+static char *middle(char *p) { return (char *)(((uintptr_t)p + MIB) & ~4095ul); }
 
-/* Uses malloc when it is asked to, until asked is -1. */
-static void *answer(void *unused) {
-	for (;; sched_yield()) {
-		int n = asked;
-		if (n < 0)
-			return unused;
-		if (n == answered)
-			continue;
-		char *p = opaque(malloc(size));
-		memset(p, 1, size);
-		CHECK((p = opaque(realloc(p, 2 * size))));
-		free(p);
-		answered = n;
-	}
+enum { USED = 4 };
+static char *used[USED]; /* shared before a fork */
+
+static void make_used(void) {
+	for (uint32_t i = 0; i < USED; i++)
+		used[i] = promoted(2 + i);
 }
+
+/* Does with memory that was shared what a program may do with its own. */
+static void use(void) {
+	CHECK(madvise(middle(used[0]), 4096, MADV_DONTNEED) == 0 && zero(middle(used[0]), 4096));
+	free(used[1]);
+	CHECK((used[2] = opaque(realloc(used[2], 2 * size))) && filled(used[2], size, 4));
+	CHECK(mmap(middle(used[3]), 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == middle(used[3]));
+}
+
+static void check_used(void) {
+	CHECK(zero(middle(used[0]), 4096) && filled(used[0], MIB - 8 * KIB, 2));
+	CHECK(filled(used[2], size, 4));
+	CHECK(zero(middle(used[3]), 4096) && filled(used[3], MIB - 8 * KIB, 5));
+	free(used[0]);
+	free(used[2]);
+	free(used[3]);
+}
+
+/* When a fork's handlers use it. */
+enum when { NEVER, BEFORE, AFTER };
+static enum when uses, thread_uses;
+
 static pid_t program;
 static char *handled;
 static int handlings;
+static _Atomic int asked, answered;
 
-/* Does to memory of the program's what handlers of forks do to theirs. */
-static void handle(void) {
-	for (int n = awaits && getpid() == program ? ++asked : 0; n && answered != n;)
-		sched_yield(); /* as for threads that have something to end */
-	if (!handles)
+/* Uses memory whenever it is asked to, until asked is -1. */
+static void *answer(void *unused) {
+	for (int n; (n = asked) >= 0; sched_yield()) {
+		if (n == answered)
+			continue;
+		free(opaque(malloc(size)));
+		use();
+		answered = n;
+	}
+	return unused;
+}
+
+static void handle(enum when now) {
+	if (thread_uses == now && getpid() == program)
+		for (int n = ++asked; answered != n;)
+			sched_yield(); /* as for threads that have something to end */
+	if (uses == now)
+		use();
+	if (!uses)
 		return;
 	handlings++;
 	free(handled); /* which the library knows */
@@ -175,33 +203,48 @@ static void handle(void) {
 	memset(handled, 1, size);
 	CHECK((handled = opaque(realloc(handled, 2 * size))));
 	char *other = opaque(calloc(1, size));
-	CHECK(madvise((char *)(((uintptr_t)other + MIB) & ~4095ul), 4096, MADV_DONTNEED) == 0);
-	CHECK(mprotect((char *)(((uintptr_t)other + MIB) & ~4095ul), 4096, PROT_READ | PROT_WRITE) == 0);
+	CHECK(madvise(middle(other), 4096, MADV_DONTNEED) == 0);
+	CHECK(mprotect(middle(other), 4096, PROT_READ | PROT_WRITE) == 0);
 	free(other);
 }
 
+static void handle_before(void) { handle(BEFORE); }
+static void handle_after(void) { handle(AFTER); }
+
 void late_begin(void) {
 	program = getpid();
-	CHECK(pthread_atfork(handle, handle, handle) == 0);
+	CHECK(pthread_atfork(handle_before, handle_after, handle_after) == 0);
 }
 
-/* Handlers may wait for threads of the program. */
+/* Handlers may wait for threads that use memory, and take, give back and map it. */
 void test_late_awaiting(void) {
 	pthread_t thread;
 	char *p = promoted(1);
+	uint64_t blocks = stats().live_blocks;
 	CHECK(pthread_create(&thread, NULL, answer, NULL) == 0);
-	awaits = true;
-	for (int i = 0; i < 10; i++) {
-		fork_once();
+	for (int i = 0; i < 20; i++) {
+		make_used();
+		thread_uses = i % 2 ? BEFORE : AFTER;
+		int pid = split();
+		if (pid == 0) {
+			if (thread_uses == AFTER)
+				use();
+			check_used();
+			fork_once();
+			_exit(!filled(p, size, 1));
+		}
+		CHECK(exit_of(pid) == 0);
+		check_used();
 		CHECK(!shared(p) && heap.promote(p) == 0 && shared(p) && filled(p, size, 1));
+		CHECK(stats().live_blocks == blocks, "%lu, were %lu", stats().live_blocks, blocks);
 	}
-	awaits = false;
+	thread_uses = NEVER;
 	asked = -1;
 	pthread_join(thread, NULL);
 	free(p);
 }
 
-/* Handlers that were there before the library run while it forks. */
+/* Handlers that were there before the library run while it forks, in the child, too, before it has told the library. */
 void test_late_handlers(void) {
 	char *p = promoted(1);
 	struct ndheap_block b;
@@ -209,18 +252,22 @@ void test_late_handlers(void) {
 	char *seen = map_outside(&b, PROT_READ);
 	handled = chunk(7);
 	CHECK(heap.outside(handled, size, 0));
-	handles = true;
 	for (int i = 0; i < 10; i++) {
+		make_used();
+		uses = i % 2 ? BEFORE : AFTER;
 		int pid = split();
 		if (pid == 0) {
+			uses = NEVER;
+			check_used();
 			fill(p, size, 9);
 			CHECK(filled(p, size, 9));
 			fork_once();
 			_exit(0);
 		}
 		CHECK(exit_of(pid) == 0 && filled(p, size, 1) && filled(seen, size, 1));
+		check_used();
 	}
-	handles = false;
+	uses = NEVER;
 	CHECK(handlings == 20 && heap.promote(p) == 0 && shared(p) && filled(p, size, 1));
 	free(p);
 	CHECK(filled(seen, size, 1) && heap.unpin(opaque(p), b.segment) == 0);
