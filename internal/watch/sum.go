@@ -144,14 +144,15 @@ const quicker = 16
 // forgets is how quickly it is forgotten that all elements took too long: others may have been at work.
 const forgets = 0.9
 
-// spent is how long f has used a core, which reads v on this thread alone. What it reads from a GPU takes the time that passes.
+// spent is how long f has used a core, which reads v on this thread alone; of a GPU, how long that took, and not how long it waited for
+// what the program has the GPU do.
 func spent(v *core.View, f func() error) (time.Duration, error) {
+	begun := time.Now()
+	took, err := OnThread(f)
 	if v.Device().Kind != core.CPU {
-		begun := time.Now()
-		err := f()
-		return time.Since(begun), err
+		took = min(took+moving(v), time.Since(begun))
 	}
-	return OnThread(f)
+	return took, err
 }
 
 // OnThread is how much processor time f takes on the thread of its caller.

@@ -2,8 +2,11 @@ package watch
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/coretest"
@@ -81,6 +84,37 @@ func TestCopyingTakes(t *testing.T) {
 		}
 		_ = v.Close() // memory of this process
 	}
+}
+
+// TestSpent counts what reading takes, but no time in which it waits for the program's GPU.
+func TestSpent(t *testing.T) {
+	t.Parallel()
+	l, err := core.NewLayout(core.LayoutSpec{DType: core.Uint8, Device: core.Device{Kind: core.CUDA}, Shape: []int{1000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := core.NewView(l, coretest.NewMemory(make([]byte, 1000)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for of, f := range map[string]func(){
+		"a wait": func() { time.Sleep(100 * time.Millisecond) },
+		"work": func() {
+			begun := Clock(unix.CLOCK_THREAD_CPUTIME_ID)
+			for now := begun; now-begun < 10*time.Millisecond; now = Clock(unix.CLOCK_THREAD_CPUTIME_ID) {
+				runtime.Gosched()
+			}
+		},
+	} {
+		took, err := spent(v, func() error {
+			f()
+			return nil
+		})
+		if works := took >= 10*time.Millisecond; err != nil || works != (of == "work") || took < 51*time.Microsecond {
+			t.Errorf("%s took %v: %v", of, took, err)
+		}
+	}
+	_ = v.Close() // memory of this process
 }
 
 // TestRemove watches an array no longer, lets its view go, and watches it again.

@@ -44,7 +44,7 @@ func TestBriefRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkRows(t, r.Rows, out.String())
-	if len(r.Goals) != 26+2*3+5+4+2+4+7+5+3+8 { // of views, of numpy's memory, of forks, of attaching, of a training, of one that forks, of calls, of calls against peers, of calls at full rate, and of what is shown
+	if len(r.Goals) != 26+2*3+5+4+3+4+7+5+3+8 { // of views, of numpy's memory, of forks, of attaching, of a training, of one that forks, of calls, of calls against peers, of calls at full rate, and of what is shown
 		t.Errorf("%d goals", len(r.Goals))
 	}
 	for _, g := range r.Goals {
@@ -74,7 +74,7 @@ func TestBriefRun(t *testing.T) {
 	if a := r.Attaching; len(a.BySocket) != 2 || len(a.ByPID) != 2 || len(a.Late) != 2 || a.Views == 0 || a.speed() <= 0 {
 		t.Errorf("attaching: %+v", a)
 	}
-	if w := r.Training.Ways; len(w) != 2 || len(w[1].Steps) != 2 || w[1].over(w[0]) <= 0 || len(r.Training.LeftOut) != 2 || r.Training.Period <= 0 {
+	if w := r.Training.Ways; len(w) != 4 || len(w[1].Steps) != 2 || len(w[2].Steps) != 2 || w[1].over(w[0]) <= 0 || len(r.Training.LeftOut) != 2 || r.Training.Period <= 0 {
 		t.Errorf("a training: %+v", *r.Training)
 	}
 	if e := r.Epochs; e.Wrong != 0 || len(e.Steps) != 2 || len(e.Again) == 0 || e.Forks != 2*2 || e.speed() <= 0 || e.Memory.Idle <= 0 || e.Memory.Peak < e.Memory.Idle {

@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		program: os.Stderr, plan: bench.Plan{Sizes: []int{4 * bench.KiB, bench.MiB, 64 * bench.MiB, bench.GiB}, Turn: 200},
 		idle: 10 * time.Second, heapSizes: fullHeapSizes(), heapMemory: bench.GiB,
 		forks:  forkWork{64 * bench.MiB, 100, 2 * bench.GiB, 10},
-		attach: attachWork{64 * bench.MiB, 10, 20, 500 * time.Millisecond}, training: trainingWork{20, 100}, epochs: epochsWork{50, 4, 128},
+		attach: attachWork{64 * bench.MiB, 10, 20, 500 * time.Millisecond}, training: trainingWork{30, time.Second}, epochs: epochsWork{50, 4, 128},
 		shown: shownWork{300, 256, bench.GiB, 10, 2 * time.Second, 10 * time.Second},
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -103,7 +103,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		opts.plan = bench.Plan{Sizes: []int{4 * bench.KiB, bench.MiB}, Rounds: 2, Turn: 20}
 		opts.idle, opts.hammer, opts.heapSizes = 200*time.Millisecond, 2*time.Second, briefHeapSizes()
 		opts.heapMemory = 32 * bench.MiB
-		opts.training, opts.epochs = trainingWork{2, 5}, epochsWork{2, 2, 16}
+		opts.training, opts.epochs = trainingWork{2, 50 * time.Millisecond}, epochsWork{2, 2, 16}
 		opts.forks = forkWork{4 * bench.MiB, 3, 32 * bench.MiB, 3}
 		opts.shown = shownWork{20, 256, 8 * bench.MiB, 2, 0, time.Second}
 	}
