@@ -12,7 +12,6 @@ import (
 
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/inspect"
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/core/names"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/watch"
 )
@@ -68,7 +67,7 @@ ended well keeps its arrays until then.`,
 	f.StringVar(&i.passwordFile, "password-file", "", "the page's password is the first line of this `file`")
 	f.Float64Var(&i.budget, "budget", 100*watch.DefaultBudget, "how many `percent` of the time of one core reading may take")
 	f.StringArrayVar(&i.alarms, "alarm", nil, "raise an alarm on this `condition`, as 'ndbridge watch' does, of any array; may be given again. Without any, of NaN and infinities, in what the page shows")
-	f.StringVar(&i.step, "step", "", "the `name` of the program's count of its steps: an array of one element, or what was published as a number. Alarms then say the step")
+	f.StringVar(&i.step, "step", "", "the `name` of the program's count of its steps: a number, or an array of one element. Alarms then say the step")
 	for _, name := range []string{"tls-cert", "tls-key", "password-file"} {
 		mustComplete(cmd.MarkFlagFilename(name))
 	}
@@ -142,8 +141,8 @@ func (i *inspector) options() (inspect.Options, error) {
 		}
 		o.Alarms = append(o.Alarms, alarm)
 	}
-	if _, err := names.Parse(i.step); i.step != "" && err != nil {
-		return o, usagef("--step %s: %w", i.step, err)
+	if err := checkStep(i.step); err != nil {
+		return o, err
 	}
 	if (i.certificate == "") != (i.key == "") {
 		return o, usagef("--tls-cert and --tls-key: one needs the other")

@@ -126,6 +126,9 @@ func (w *watcher) check() error {
 	case w.webhook != "" && !strings.HasPrefix(w.webhook, "http://") && !strings.HasPrefix(w.webhook, "https://"):
 		return usagef("--webhook %s: expected an http or https URL", w.webhook)
 	}
+	if err := checkStep(w.step); err != nil {
+		return err
+	}
 	return checkColour(w.colour)
 }
 

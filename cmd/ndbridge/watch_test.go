@@ -202,6 +202,7 @@ func TestWatchSaysWhatIsMissing(t *testing.T) {
 		{"--budget", "101", "x"},
 		{"--rounds", "-1", "x"},
 		{"--color", "red", "x"},
+		{"--step", "no name", "x"},
 	} {
 		command(t, append(base, c...)...).want(t, statusUsage, "", c[0])
 	}

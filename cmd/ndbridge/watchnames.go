@@ -16,6 +16,14 @@ import (
 	"github.com/ndbridge/ndbridge/internal/watch"
 )
 
+// checkStep refuses what is no name of a count of steps.
+func checkStep(name string) error {
+	if _, err := names.Parse(name); name != "" && err != nil {
+		return usagef("--step %s: %w", name, err)
+	}
+	return nil
+}
+
 // reportStep says why no step was known, if one was asked for.
 func (w *watcher) reportStep() {
 	if w.counter == nil {
