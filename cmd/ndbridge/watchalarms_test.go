@@ -83,6 +83,23 @@ func TestPostsManyAlarms(t *testing.T) {
 	}
 }
 
+// TestPostsSayWhatTheEndWaitsFor has a server take long after the end.
+func TestPostsSayWhatTheEndWaitsFor(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(patienceForProgress + 3*progressInterval) }))
+	defer server.Close()
+	var stderr bytes.Buffer
+	env := newEnviron(io.Discard, &stderr)
+	env.stderr.tty = true
+	p := newPosts(env)
+	p.post(t.Context(), server.URL, "", watch.Event{})
+	p.end()
+	http.DefaultClient.CloseIdleConnections()
+	if !strings.Contains(stderr.String(), "posting alarms, ") {
+		t.Errorf("it said %q", stderr.String())
+	}
+}
+
 // TestWatchTellsWhatAFailedScriptHasLeft has a script raise, or be killed, with a NaN that came after the last look. It goes on after the first one.
 func TestWatchTellsWhatAFailedScriptHasLeft(t *testing.T) {
 	t.Parallel()

@@ -50,5 +50,7 @@ func (p *posts) post(ctx context.Context, url, program string, e watch.Event) {
 func (p *posts) end() {
 	late := time.AfterFunc(postsEnd, func() { close(p.late) })
 	defer late.Stop()
+	p.env.stderr.Progress("posting alarms")
+	defer p.env.stderr.Stop()
 	p.all.Wait()
 }
