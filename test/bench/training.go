@@ -158,8 +158,10 @@ func (t *trained) period(ctx context.Context, p *page) (period time.Duration, er
 	}
 }
 
-// turns has all trainings make steps, one after the other. The page stands still while others than it has to do with make theirs.
-func (t *trained) turns(p *page, work trainingWork) error {
+// turns has all trainings make steps, one after the other. The page stands still but for the turns in which it is to look.
+func (t *trained) turns(p *page, work trainingWork) (err error) {
+	// Stopped, the command would not hear that it is to end.
+	defer func() { err = errors.Join(err, p.command.Process.Signal(syscall.SIGCONT)) }()
 	steps, alone := warmSteps, time.Duration(0)
 	for round := range work.rounds + 1 {
 		for i := range t.Ways {
@@ -183,7 +185,7 @@ func (t *trained) turns(p *page, work trainingWork) error {
 		}
 		steps = max(1, int(work.round/alone))
 	}
-	return p.command.Process.Signal(syscall.SIGCONT)
+	return nil
 }
 
 // packagesOf is where the packages of an interpreter are.
