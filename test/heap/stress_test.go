@@ -40,7 +40,7 @@ const outside = "NDBRIDGE_HEAP_LIBRARIES==none"
 
 var outsideTests = []string{
 	"outside", "outside-resize", "outside-refused", "outside-mappings", "outside-child", "outside-many", "outside-hammer",
-	"outside-looks", "outside-beside", "outside-changes", "outside-gone", "outside-left", "outside-larger", "outside-smaller", "outside-going", "fork-dumped", "fork-bare", "promote-lowest",
+	"outside-looks", "outside-beside", "outside-changes", "outside-gone", "outside-gone-early", "outside-left", "outside-larger", "outside-smaller", "outside-going", "fork-dumped", "fork-bare", "promote-lowest",
 	"promote-sparse", "promote-writers", "promote-input", "promote-beside", "promote-elsewhere", "promote-together", "promote-signals",
 	"promote-limit", "promote-own-limit", "promote-mappings",
 }

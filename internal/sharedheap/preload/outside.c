@@ -105,9 +105,24 @@ static void forget(struct chunk *c) {
 	atomic_store(&outside_end, end);
 }
 
+/* Ends the blocks there that nobody outside sees, once they are private: what is left of them is memory like any other. False: some stay. */
+static bool end_blocks(uintptr_t from, uintptr_t to) {
+	bool all = true;
+	lock(&supply_lock);
+	for (uintptr_t at = from, next_at; at < to; at = next_at) {
+		uint32_t index = outside_block_from(at, &next_at);
+		if (index && (fork_is_open() || atomic_load(&blocks[index].state) != BLOCK_LIVE))
+			all = false;
+		else if (index)
+			outside_end_block(index);
+	}
+	unlock(&supply_lock);
+	return all;
+}
+
 /*
  * Takes chunks for gone at whose addresses there is another one now: somebody has called the libc's free itself, as ctypes
- * does. False: one was a block, and its addresses stay known as that block's.
+ * does. False: one is a block that somebody outside sees, and its addresses stay known as that block's.
  */
 static bool forget_gone(uintptr_t from, uintptr_t to) {
 	bool block = false;
@@ -121,7 +136,12 @@ static bool forget_gone(uintptr_t from, uintptr_t to) {
 			forget(c);
 	}
 	unlock(&outside_lock);
-	return !block || (fork_yield_outside(from, to), false);
+	if (!block)
+		return true;
+	promote_halt(); /* or it might become shared again in between */
+	bool none = fork_yield_outside(from, to) && end_blocks(from, to);
+	promote_resume();
+	return none;
 }
 
 /* Knows a chunk from now on, but for a place to note it in. */

@@ -69,6 +69,34 @@ void test_outside_gone(void) {
 	CHECK(same > 0);
 }
 
+/* Nor does what was gone before it was shared, or while it was being promoted, stand in the way of what comes to lie there. */
+void test_outside_gone_early(void) {
+	find_libc();
+	char *first = opaque(malloc(size)); /* with which come the keeper and the heap's addresses */
+	CHECK(heap.promote(first) == 0);
+	for (int shared_first = 0; shared_first < 2; shared_first++) {
+		char *p = opaque(malloc(size)), *below, *page, *mapped;
+		while ((below = opaque(malloc(size))) + size + 4096 != p) /* other gaps of that size are filled */
+			p = below;
+		free(below);
+		page = (char *)((uintptr_t)p & ~4095ul);
+		CHECK(shared_first || madvise(page, size, MADV_DONTFORK) == 0);
+		CHECK((heap.promote(p) == 0) == shared_first);
+		libc_free(p);
+		/* The next one begins elsewhere, and overlaps with where that was. */
+		CHECK((mapped = map_there(page + size / 2, size / 2 + 4096, MAP_FIXED_NOREPLACE)) == page + size / 2);
+		for (int round = 0; round < 3; round++) {
+			char *next = opaque(malloc(size));
+			CHECK(next + size > page && next < page, "the test means another place: %p, not below %p", (void *)next, (void *)p);
+			fill(next, size, 2);
+			CHECK(heap.promote(next) == 0 && shared(next) && filled(next, size, 2), "round %d", round);
+			free(next);
+		}
+		CHECK(munmap(mapped, size / 2 + 4096) == 0);
+	}
+	free(first);
+}
+
 /* Nothing is kept of what was shared and is gone. */
 void test_outside_left(void) {
 	find_libc();

@@ -73,6 +73,7 @@ static const struct {
 	{"outside-beside", test_outside_beside},
 	{"outside-changes", test_outside_changes},
 	{"outside-gone", test_outside_gone},
+	{"outside-gone-early", test_outside_gone_early},
 	{"outside-left", test_outside_left},
 	{"outside-larger", test_outside_larger},
 	{"outside-smaller", test_outside_smaller},

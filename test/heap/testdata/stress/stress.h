@@ -133,6 +133,7 @@ void test_outside_looks(void);
 void test_outside_beside(void);
 void test_outside_changes(void);
 void test_outside_gone(void);
+void test_outside_gone_early(void);
 void test_outside_left(void);
 void test_outside_larger(void);
 void test_outside_smaller(void);
