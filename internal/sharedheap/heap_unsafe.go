@@ -30,7 +30,7 @@ struct ndheap_functions {
 	int (*grant)(const void *);
 	int (*unpin)(const void *, uint64_t);
 	int (*repin)(const void *, uint64_t, struct ndheap_block *);
-	int (*promote)(const void *, enum ndheap_promotion);
+	int (*promote)(const void *, enum ndheap_promotion, int);
 	int (*promotes)(enum ndheap_promotion);
 	size_t (*outside)(const void *, size_t, int);
 	void (*copied)(const void *);
@@ -87,7 +87,7 @@ static struct ndheap_functions ndheap_find(void) {
 	f.grant = (int (*)(const void *))ndheap_function("ndheap_grant");
 	f.unpin = (int (*)(const void *, uint64_t))ndheap_function("ndheap_unpin");
 	f.repin = (int (*)(const void *, uint64_t, struct ndheap_block *))ndheap_function("ndheap_repin");
-	f.promote = (int (*)(const void *, enum ndheap_promotion))ndheap_function("ndheap_promote");
+	f.promote = (int (*)(const void *, enum ndheap_promotion, int))ndheap_function("ndheap_promote");
 	f.promotes = (int (*)(enum ndheap_promotion))ndheap_function("ndheap_promotes");
 	f.outside = (size_t (*)(const void *, size_t, int))ndheap_function("ndheap_outside");
 	f.copied = (void (*)(const void *))ndheap_function("ndheap_copied");
@@ -115,8 +115,8 @@ static int ndheap_call_unpin(struct ndheap_functions f, uintptr_t p, uint64_t se
 static int ndheap_call_repin(struct ndheap_functions f, uintptr_t p, uint64_t segment, struct ndheap_block *out) {
 	return f.repin((const void *)p, segment, out);
 }
-static int ndheap_call_promote(struct ndheap_functions f, uintptr_t p, enum ndheap_promotion how) {
-	return f.promote((const void *)p, how);
+static int ndheap_call_promote(struct ndheap_functions f, uintptr_t p, enum ndheap_promotion how, int together) {
+	return f.promote((const void *)p, how, together);
 }
 static int ndheap_call_promotes(struct ndheap_functions f, enum ndheap_promotion how) { return f.promotes(how); }
 static size_t ndheap_call_outside(struct ndheap_functions f, uintptr_t p, size_t size, int due) {
@@ -269,9 +269,14 @@ func (h *Heap) Refuse(addr uintptr) { C.ndheap_call_refuse(h.call, C.uintptr_t(a
 // program may go on writing to it. It takes up to a second for a GiB. It answers false if the block is as it was: the kernel cannot do it, there
 // is no memory, or the program got in between. The memory must not be written to by a device, or by the kernel on its own.
 // Pins and mappings of the block's earlier file stay good, and show what was there at the fork. how says whether system calls of the
-// program may fail by it.
-func (h *Heap) Promote(addr uintptr, how Promotion) bool {
-	return C.ndheap_call_promote(h.call, C.uintptr_t(addr), C.enum_ndheap_promotion(how)) == 0
+// program may fail by it. together has small blocks beside it that a fork has made private, too, and that are pinned, follow at once. No
+// device may write to them either.
+func (h *Heap) Promote(addr uintptr, how Promotion, together bool) bool {
+	also := C.int(0)
+	if together {
+		also = 1
+	}
+	return C.ndheap_call_promote(h.call, C.uintptr_t(addr), C.enum_ndheap_promotion(how), also) == 0
 }
 
 // Promotes reports whether how and the kernel allow Promote at all in this process.

@@ -18,7 +18,7 @@ func TestStress(t *testing.T) {
 		"fork", "fork-threads", "fork-pinned", "fork-granted", "fork-child", "fork-often", "fork-generations", "fork-closed", "fork-warm", "fork-dumped",
 		"fork-bare", "exec",
 		"promote", "promote-sparse", "promote-writers", "promote-input", "promote-refused", "promote-often", "promote-child", "promote-repin", "promote-beside",
-		"promote-elsewhere", "promote-together", "promote-signals", "promote-limit", "promote-own-limit", "promote-mappings", "promote-lowest",
+		"promote-elsewhere", "promote-together", "promote-pinned", "promote-signals", "promote-limit", "promote-own-limit", "promote-mappings", "promote-lowest",
 		"select", "closing", "replaced", "few-descriptors", // descriptors
 		"mapped-over", "advice", "protected",
 		"overcommit", "file-size", "address-space", "data-limit", "own-address-space", "own-data-limit", "child-limit",

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NDHEAP_ABI 8
+#define NDHEAP_ABI 9
 
 /*
  * Bits of ndheap_block.flags. Without NDHEAP_SHAREABLE the memory can only be copied. If the others do not say why,
@@ -136,8 +136,11 @@ void ndheap_refuse(const void *p);
  * 0: done. -1: the block is as it was. It is no such block; or the kernel cannot (before Linux 6.4, or userfaultfd is
  * forbidden); or its mapping has properties that would be lost; or there is no memory, descriptor or thread for it; or the
  * program has forked, mapped, freed or protected something each of a few times that this was tried, or waits for input that goes there.
+ *
+ * together: where that goes well, small blocks beside it that a fork has made private, too, and that are pinned, follow in the same turn:
+ * for each of them a turn takes longer than the move. What is said of devices holds for all of them then.
  */
-int ndheap_promote(const void *p, enum ndheap_promotion how);
+int ndheap_promote(const void *p, enum ndheap_promotion how, int together);
 
 /* Whether how and the kernel allow ndheap_promote at all in this process; each block may have reasons of its own. */
 int ndheap_promotes(enum ndheap_promotion how);

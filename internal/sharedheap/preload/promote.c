@@ -351,6 +351,24 @@ static bool promote(const void *p) {
 	return moved;
 }
 
+/* Small blocks that are promoted in one turn, and how far away they are looked for. */
+enum { TOGETHER = 256, NEIGHBOURS = 2048 };
+
+/* Whether a block is such a one. It may be another by the time that it is claimed, which sees to what matters. */
+static bool follows(const struct block *b) {
+	uint32_t state = atomic_load(&b->state);
+	return phase_of(state) == BLOCK_LIVE && pins_of(state) && b->frozen == FROZEN_BY_FORK && block_extent(b) <= PIECE;
+}
+
+/* Promotes a block, and those that follow. For the keeper. */
+static bool promote_together(const void *p) {
+	uint32_t index = range_owns(p) ? owner_of(p) : 0, at = index > NEIGHBOURS ? index - NEIGHBOURS : 1;
+	bool moved = promote(p);
+	for (int n = 1; moved && index && at < block_count && at < index + NEIGHBOURS && n < TOGETHER && !atomic_load(&halts); at++)
+		n += follows(&blocks[at]) && promote((void *)atomic_load(&blocks[at].user));
+	return moved;
+}
+
 /* Runs something on the keeper, and lets others begin again. */
 static bool run_alone(bool (*run)(const void *), const void *argument) {
 	/*
@@ -368,14 +386,14 @@ static bool run_alone(bool (*run)(const void *), const void *argument) {
 
 bool promote_run(bool (*run)(const void *), const void *argument) { return begin() && run_alone(run, argument); }
 
-static bool promote_once(const void *p, enum ndheap_promotion how) {
+static bool promote_once(const void *p, enum ndheap_promotion how, bool together) {
 	if (!begin())
 		return false;
 	user_mode_will_do = how == NDHEAP_ALWAYS;
-	return run_alone(promote, p);
+	return run_alone(together ? promote_together : promote, p);
 }
 
-EXPORTED int ndheap_promote(const void *p, enum ndheap_promotion how) {
+EXPORTED int ndheap_promote(const void *p, enum ndheap_promotion how, int together) {
 	enum { TRIES = 4 };
 	int saved = errno;
 	how = how == NDHEAP_AS_CONFIGURED ? configured : how;
@@ -384,7 +402,7 @@ EXPORTED int ndheap_promote(const void *p, enum ndheap_promotion how) {
 		for (int us = 0; atomic_load(&halts) && us < LONGEST_US; us += PAUSE_US)
 			usleep(PAUSE_US);
 		uint32_t before = atomic_load(&halted);
-		promoted = promote_once(p, how);
+		promoted = promote_once(p, how, together);
 		can = atomic_load(&halts) || atomic_load(&halted) != before; /* a fork, for instance, came in between */
 	}
 	errno = saved;

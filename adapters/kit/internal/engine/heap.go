@@ -7,6 +7,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/internal/routes"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/internal/gpu"
 	"github.com/ndbridge/ndbridge/internal/sharedheap"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -135,7 +136,7 @@ func (h heap) Unpin(addr uintptr, segment uint64) { h.Heap.Unpin(addr, segment) 
 // Promote implements [kit.Heap]. It refuses in a program for which the kernel or a device writes to memory when it
 // likes: nothing says where.
 func (h heap) Promote(addr uintptr, policy contract.PromotePolicy) bool {
-	return !h.maps.Filled() && h.Heap.Promote(addr, promotion(policy))
+	return !h.maps.Filled() && h.Heap.Promote(addr, promotion(policy), !gpu.Active())
 }
 
 // Promotes implements [kit.Heap].

@@ -171,6 +171,48 @@ void test_promote_together(void) {
 		free(blocks[i]);
 }
 
+static _Atomic bool pinned_done;
+
+static void *count_in(void *words) {
+	static uint64_t counted;
+	for (; !pinned_done; counted++)
+		((_Atomic uint64_t *)words)[0]++;
+	return &counted;
+}
+
+/* With a small block others follow that a host has pinned, beside a thread that writes to one. Those that nobody has pinned stay, and large ones. */
+void test_promote_pinned(void) {
+	enum { COUNT = 40, PINNED = 30, LARGE = 35 };
+	static const size_t small = 80 * KIB;
+	char *blocks[COUNT];
+	struct ndheap_block b[COUNT];
+	pthread_t thread;
+	void *counted;
+	for (uint32_t i = 0; i < COUNT; i++) {
+		fill(blocks[i] = opaque(malloc(i == LARGE ? 2 * MIB : small)), small, i);
+		CHECK((i >= PINNED && i != LARGE) || heap.pin(blocks[i], &b[i]) == 0);
+	}
+	uint64_t *words = (uint64_t *)blocks[3];
+	words[0] = 0;
+	CHECK(pthread_create(&thread, NULL, count_in, words) == 0);
+	for (int round = 0; round < 20; round++) {
+		fork_once();
+		CHECK(heap.promote_pinned(blocks[round % PINNED]) == 0);
+		for (uint32_t i = 0; i < COUNT; i++) {
+			CHECK(shared(blocks[i]) == (i < PINNED), "block %u", i);
+			CHECK(i == 3 || filled(blocks[i], small, i), "block %u", i);
+			CHECK(i >= PINNED || heap.repin(blocks[i], b[i].segment, &b[i]) == 0);
+		}
+	}
+	pinned_done = true;
+	pthread_join(thread, &counted);
+	CHECK(words[0] == *(uint64_t *)counted);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		CHECK((i >= PINNED && i != LARGE) || heap.unpin(blocks[i], b[i].segment) == 0);
+		free(blocks[i]);
+	}
+}
+
 /* What the handlers of test_promote_signals use. */
 static struct {
 	_Atomic uint64_t *words; /* of the array: handlers add to the first one */

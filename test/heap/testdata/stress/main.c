@@ -55,6 +55,7 @@ static const struct {
 	{"promote-often", test_promote_often},
 	{"promote-child", test_promote_child},
 	{"promote-repin", test_promote_repin},
+	{"promote-pinned", test_promote_pinned},
 	{"promote-beside", test_promote_beside},
 	{"promote-elsewhere", test_promote_elsewhere},
 	{"promote-together", test_promote_together},
@@ -230,9 +231,11 @@ char *map_outside(const struct ndheap_block *b, int protection) {
 	return m + b->offset;
 }
 
-static int (*promote)(const void *, enum ndheap_promotion);
+static int (*promote)(const void *, enum ndheap_promotion, int);
 
-static int promote_as_configured(const void *p) { return promote(p, NDHEAP_AS_CONFIGURED); }
+static int promote_as_configured(const void *p) { return promote(p, NDHEAP_AS_CONFIGURED, false); }
+
+static int promote_beside(const void *p) { return promote(p, NDHEAP_AS_CONFIGURED, true); }
 
 /* A library that was loaded late learns of a chunk when somebody asks. There may be none. */
 static int ask_and_promote(const void *p) {
@@ -263,12 +266,13 @@ int main(int argc, char **argv) {
 	heap.grant = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_grant");
 	heap.unpin = (int (*)(const void *, uint64_t))dlsym(RTLD_DEFAULT, "ndheap_unpin");
 	heap.repin = (int (*)(const void *, uint64_t, struct ndheap_block *))dlsym(RTLD_DEFAULT, "ndheap_repin");
-	promote = (int (*)(const void *, enum ndheap_promotion))dlsym(RTLD_DEFAULT, "ndheap_promote");
+	promote = (int (*)(const void *, enum ndheap_promotion, int))dlsym(RTLD_DEFAULT, "ndheap_promote");
 	heap.outside = (size_t(*)(const void *, size_t, int))dlsym(RTLD_DEFAULT, "ndheap_outside");
 	heap.copied = (void (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_copied");
 	heap.refuse = (void (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_refuse");
 	heap.trim = (uint64_t(*)(uint32_t))dlsym(RTLD_DEFAULT, "ndheap_trim");
 	heap.stats = (int (*)(struct ndheap_stats *))dlsym(RTLD_DEFAULT, "ndheap_stats");
+	heap.promote_pinned = promote_beside;
 	heap.promote_known = promote_as_configured;
 	heap.promote = late ? ask_and_promote : promote_as_configured;
 	for (size_t i = 0; argc == 2 && i < sizeof tests / sizeof *tests; i++) {

@@ -33,6 +33,7 @@ extern struct heap_functions {
 	int (*unpin)(const void *, uint64_t);
 	int (*repin)(const void *, uint64_t, struct ndheap_block *);
 	int (*promote)(const void *);
+	int (*promote_pinned)(const void *); /* with those beside it that are pinned */
 	int (*promote_known)(const void *); /* the same for what may be gone: a library that was loaded late is not asked for it */
 	size_t (*outside)(const void *, size_t, int);
 	void (*copied)(const void *);
@@ -118,6 +119,7 @@ void test_promote_repin(void);
 void test_promote_beside(void);
 void test_promote_elsewhere(void);
 void test_promote_together(void);
+void test_promote_pinned(void);
 void test_promote_signals(void);
 void test_promote_limit(void);
 void test_promote_own_limit(void);
