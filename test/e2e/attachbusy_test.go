@@ -148,7 +148,7 @@ remote.serve()
 	if _, err := first.Info(t.Context()); err != nil || !run.Alive() {
 		t.Errorf("the first host: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	var wants sync.WaitGroup
 	var served atomic.Int32
