@@ -99,7 +99,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	opts.attach.windows = int(*watch / opts.attach.window)
 	if *brief {
-		opts.attach = attachWork{bench.MiB, 2, 3, 50 * time.Millisecond}
+		opts.attach = attachWork{opts.attach.bytes, 2, 3, 50 * time.Millisecond} // smaller ones the libc may not map by themselves
 		opts.plan = bench.Plan{Sizes: []int{4 * bench.KiB, bench.MiB}, Rounds: 2, Turn: 20}
 		opts.idle, opts.hammer, opts.heapSizes = 200*time.Millisecond, 2*time.Second, briefHeapSizes()
 		opts.heapMemory = 32 * bench.MiB
