@@ -30,6 +30,11 @@ def fork():
     return pid, keep, took
 
 
+def promote(array):
+    """Have an array that a fork has made private shared again, as configured and alone; 0 if that was done."""
+    return process.ndheap_promote(ctypes.c_void_p(array.ctypes.data), 0, 0)
+
+
 def join(pid, keep):
     os.close(keep)
     assert os.waitpid(pid, 0)[1] == 0
@@ -124,7 +129,7 @@ def writers(size, rounds):
         child = fork()
         start = time.perf_counter_ns()
         if heap:
-            promoted += process.ndheap_promote(ctypes.c_void_p(array.ctypes.data)) == 0
+            promoted += promote(array) == 0
         else:
             time.sleep(0.06)  # the writers go on as long
         took.append(time.perf_counter_ns() - start)
@@ -165,7 +170,7 @@ def forks(size, rounds):
         join(pid, keep)
         if hasattr(process, "ndheap_promote"):
             for a in arrays[::100]:
-                process.ndheap_promote(ctypes.c_void_p(a.ctypes.data))
+                promote(a)
     return {"took": took}
 
 

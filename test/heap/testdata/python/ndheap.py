@@ -5,7 +5,7 @@ import ctypes
 import mmap
 import os
 
-ABI = 8
+ABI = 9
 SHAREABLE, FROZEN, OUTSIDE = 1, 2, 4
 STATES = ("idle", "on", "off", "no-memfd", "no-addresses", "strict-commit")
 
