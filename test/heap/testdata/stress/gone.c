@@ -69,7 +69,7 @@ void test_outside_gone(void) {
 	CHECK(same > 0);
 }
 
-/* Nor does what was gone before it was shared, or while it was being promoted, stand in the way of what comes to lie there. */
+/* What is gone does not stand in the way of what comes to lie there, whether it had been shared or was about to be. */
 void test_outside_gone_early(void) {
 	find_libc();
 	char *first = opaque(malloc(size)); /* with which come the keeper and the heap's addresses */
