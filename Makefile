@@ -250,7 +250,7 @@ screenshots: cli lib $(VENV)/base/.done $(BROWSER)/.done ## Take the pictures of
 
 # The packages that differ with the tag "cuda". Plugins always have it, so that what only they use is not tested without.
 PLUGIN_PACKAGES := ./adapters/kit/internal/... ./adapters/kit/program/...
-CUDA_PACKAGES := ./cuda ./internal/gpu/... ./stats ./adapters/kit $(PLUGIN_PACKAGES) ./hostplugin ./hostplugin/internal/... ./examples/gpu
+CUDA_PACKAGES := ./cuda ./internal/gpu/... ./stats/... ./adapters/kit $(PLUGIN_PACKAGES) ./hostplugin ./hostplugin/internal/... ./examples/gpu
 
 # The tests of whole sessions with GPUs, on two simulated ones.
 SIMULATED_GPU = LD_LIBRARY_PATH=$(CUDA_DRIVER) CUDASIM_DEVICES=2 \

@@ -39,6 +39,7 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 		Seen      int            `json:"seen"`
 		Exact     bool           `json:"exact"`
 		Torn      bool           `json:"torn"`
+		OnGPU     bool           `json:"on_gpu"`
 		Version   uint64         `json:"version"`
 		Seconds   float64        `json:"seconds"`
 		NaN       int            `json:"nan"`
@@ -55,7 +56,7 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 		Norm      Number         `json:"norm"`
 		Histogram *histogramJSON `json:"histogram"`
 	}{
-		s.Len, s.Seen, s.Exact(), s.Torn, s.Version, s.Taken.Seconds(), s.NaN, s.PosInf, s.NegInf, s.Zero, s.Negative, s.Positive,
+		s.Len, s.Seen, s.Exact(), s.Torn, s.OnGPU, s.Version, s.Taken.Seconds(), s.NaN, s.PosInf, s.NegInf, s.Zero, s.Negative, s.Positive,
 		Number(s.Min), Number(s.Max), Number(s.Mean), Number(s.MeanError()), Number(s.Std), Number(s.Norm), h,
 	})
 }

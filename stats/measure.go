@@ -64,7 +64,7 @@ func measureBy(ctx context.Context, g summer, v *core.View, o *Options) (*Summar
 		return nil, err
 	}
 	src.coalesce()
-	s := &Summary{Len: v.Len(), Sweep: 1}
+	s := &Summary{Len: v.Len(), Sweep: 1, OnGPU: g != nil}
 	p := planOf(src, limit, o.Seed)
 	edges, err := histogramEdges(ctx, src, o)
 	if err != nil {

@@ -150,7 +150,11 @@ func TestOnGPUTypes(t *testing.T) {
 	for _, d := range numberTypes(t) {
 		gpu, cpu := onBoth(t, randomBytes((n*d.Bits()+7)/8, 1), core.LayoutSpec{DType: d, Shape: []int{n}})
 		for name, o := range summaries {
-			same(t, fmt.Sprintf("%v, %s", d, name), of(t, gpu, o), of(t, cpu, o))
+			there, here := of(t, gpu, o), of(t, cpu, o)
+			same(t, fmt.Sprintf("%v, %s", d, name), there, here)
+			if !there.OnGPU || here.OnGPU {
+				t.Errorf("%v, %s: on a GPU: %t and %t", d, name, there.OnGPU, here.OnGPU)
+			}
 		}
 	}
 	order := ">"
@@ -262,7 +266,10 @@ func TestOnGPUDifference(t *testing.T) {
 		there.Base, here.Base = kept, kept
 		same(t, fmt.Sprintf("%+v less what was kept", o), of(t, base, &there), of(t, hostBase, &here))
 	}
-	same(t, "a base in host memory", of(t, gpu, &stats.Options{Base: hostBase}), of(t, cpu, &stats.Options{Base: hostBase}))
+	there := of(t, gpu, &stats.Options{Base: hostBase})
+	if same(t, "a base in host memory", there, of(t, cpu, &stats.Options{Base: hostBase})); there.OnGPU {
+		t.Error("the GPU has read memory of the host")
+	}
 }
 
 // TestOnGPUEnds sums up what is closed, and under a context that has ended.

@@ -48,6 +48,7 @@ type Summary struct {
 	Runs    int  // places of the sample; 0 if all elements were looked at
 	Sweep   int  // looks with successive seeds that read all elements; 0 if that is not known
 	Torn    bool // the program may have written meanwhile: the view is live and was not published
+	OnGPU   bool // the GPU that the array lies on has summed it up there; else a GPU's elements were copied
 	Version uint64
 	Taken   time.Duration // how long it took
 

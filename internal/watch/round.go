@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -83,28 +84,30 @@ func (s *Sampler) look(ctx context.Context, arrays []*watched) (cost time.Durati
 	for i, w := range arrays {
 		w.view = looks[i].View
 	}
+	measured := s.onGPU(ctx, arrays, looks)
 	for i, w := range arrays {
-		err := looks[i].Err
-		var sum *stats.Summary
-		var unchanged time.Duration
-		if err == nil {
-			copying := CopyingTakes(w.view, within)
-			within -= copying
-			var took time.Duration
-			sum, unchanged, took, err = s.measure(ctx, w)
-			cost += copying + took
+		m := measured[i]
+		if m == nil {
+			m = &measurement{err: looks[i].Err}
+			if m.err == nil {
+				copying := CopyingTakes(w.view, within)
+				within -= copying
+				cost += copying
+				s.measure(ctx, w, m)
+			}
 		}
-		if err != nil && ctx.Err() != nil {
+		cost += m.took
+		if m.err != nil && ctx.Err() != nil {
 			return cost, ctx.Err()
 		}
 		after := s.lastStep(ctx)
-		s.record(w, sum, err, after)
+		s.record(w, m.sum, m.err, after)
 		if w.passing && w.lost >= givenUp {
 			s.Remove(w.Name)
 		}
-		if err == nil {
-			s.adjust(w, sum)
-			s.judge(w, sum, unchanged, before, after)
+		if m.err == nil {
+			s.adjust(w, m.sum)
+			s.judge(w, m.sum, m.unchanged, before, after)
 		}
 		if ctx.Err() != nil {
 			return cost, ctx.Err()
@@ -135,19 +138,69 @@ func (s *Sampler) step(ctx context.Context) *stats.Number {
 	return step(ctx)
 }
 
-// measure sums an array up, and says for how long it has not changed, and how much time that took.
-func (s *Sampler) measure(ctx context.Context, w *watched) (sum *stats.Summary, unchanged, took time.Duration, err error) {
-	sum, changed, took, err := s.sum(ctx, w)
-	if err != nil {
-		return nil, 0, took, err
+// measurement is what came of a look.
+type measurement struct {
+	sum       *stats.Summary
+	unchanged time.Duration // for how long the array has not changed
+	took      time.Duration
+	err       error
+}
+
+// onGPU measures those arrays that GPUs sum up, all at the same time: a GPU then turns from the program's work to ours once, which takes
+// longer than to sum up most arrays. It gives nil for all others.
+func (s *Sampler) onGPU(ctx context.Context, arrays []*watched, looks []Look) []*measurement {
+	measured := make([]*measurement, len(arrays))
+	for i, w := range arrays {
+		if w.onGPU = looks[i].Err == nil && s.sumsUp(ctx, w.view); w.onGPU {
+			measured[i] = new(measurement)
+			_ = w.view.Wait(ctx) // one after the other: each keeps a core busy for a while. Its error comes again
+		}
+	}
+	var all sync.WaitGroup
+	for i, m := range measured {
+		if m != nil {
+			all.Go(func() { s.measure(ctx, arrays[i], m) })
+		}
+	}
+	all.Wait()
+	return measured
+}
+
+// sumsUp reports whether the device of v sums arrays up itself. To get it ready for that may take seconds of ours, none of the program's, and
+// is no part of what looks take.
+func (s *Sampler) sumsUp(ctx context.Context, v *core.View) bool {
+	if v.Device().Kind != core.CUDA || v.Len() == 0 {
+		return false
+	}
+	sumsUp, known := s.gpus[v.Device()]
+	if !known {
+		sum, err := stats.Of(ctx, v, &stats.Options{Workers: 1, Sample: leastSample})
+		if err != nil {
+			return false // it comes again
+		}
+		if s.gpus == nil {
+			s.gpus = map[core.Device]bool{}
+		}
+		sumsUp = sum.OnGPU
+		s.gpus[v.Device()] = sumsUp
+	}
+	return sumsUp
+}
+
+// measure sums an array up.
+func (s *Sampler) measure(ctx context.Context, w *watched, m *measurement) {
+	var changed bool
+	m.sum, changed, m.took, m.err = s.sum(ctx, w)
+	if m.err != nil {
+		return
 	}
 	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if changed {
-		s.mu.Lock()
 		w.Changed = now
-		s.mu.Unlock()
 	}
-	return sum, now.Sub(w.Changed), took, nil
+	m.unchanged = now.Sub(w.Changed)
 }
 
 // CopyingTakes is what an answer that came after a time, and copied an array, has cost the program, at most: what is longer was

@@ -73,7 +73,8 @@ const credit = 10 * time.Second
 type Sampler struct {
 	opts     Options
 	pace     *Pace
-	finished chan struct{} // closed by Finish
+	finished chan struct{}        // closed by Finish
+	gpus     map[core.Device]bool // those that sum arrays up, and those that do not. Only Run touches it
 
 	mu      sync.Mutex
 	arrays  []*watched // sorted by name
@@ -103,6 +104,7 @@ type watched struct {
 	also     []string // other names; the sampler's lock guards it
 	lost     int      // looks in a row that did not find it
 	view     *core.View
+	onGPU    bool       // which sums it up
 	summed   *core.View // that of the last figures
 	fresh    bool       // it was another one than before
 	mark     mark

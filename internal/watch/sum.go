@@ -33,15 +33,31 @@ func (s *Sampler) sum(ctx context.Context, w *watched) (sum *stats.Summary, chan
 	return sum, changed, took, err
 }
 
-// look is stats.Of of the array. It adds to took what that took.
+// look is stats.Of of the array. It adds to took for how long that has used a core; of a GPU, for how long it has used that, and not how long it
+// waited for what the program has the GPU do.
 func (w *watched) look(ctx context.Context, opts *stats.Options, took *time.Duration) (sum *stats.Summary, err error) {
-	t, err := spent(w.view, func() (err error) {
+	look := func() error {
 		sum, err = stats.Of(ctx, w.view, opts)
 		return err
-	})
+	}
+	if w.onGPU {
+		begun := time.Now()
+		if look() == nil {
+			read := int64(sum.Seen) * int64(w.view.DType().Size())
+			*took += min(gpuTakes+time.Duration(read/gpuReads), time.Since(begun))
+		}
+		return sum, err
+	}
+	t, err := spent(w.view, look)
 	*took += t
 	return sum, err
 }
+
+// What one look of several takes of a core and of a GPU, and how many bytes that reads in a nanosecond, at least.
+const (
+	gpuTakes = 30 * time.Microsecond
+	gpuReads = 100
+)
 
 // changed reports whether an array is another one than at the last look. A sample is of other elements each time, so it is not
 // compared.
@@ -144,8 +160,8 @@ const quicker = 16
 // forgets is how quickly it is forgotten that all elements took too long: others may have been at work.
 const forgets = 0.9
 
-// spent is how long f has used a core, which reads v on this thread alone; of a GPU, how long that took, and not how long it waited for
-// what the program has the GPU do.
+// spent is how long f has used a core, which reads v on this thread alone; if it copies what a GPU has, how long that took, and not how long it
+// waited for what the program has the GPU do.
 func spent(v *core.View, f func() error) (time.Duration, error) {
 	begun := time.Now()
 	took, err := OnThread(f)

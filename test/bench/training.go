@@ -69,9 +69,6 @@ const (
 	trainedBoard = "TensorBoard histograms"
 )
 
-// inspectBudget is how many percent of a core looks may take: so much that all weights can be looked at twice a second.
-var inspectBudget = map[string]string{"cpu": "1", "cuda": "10"}
-
 // pageLooks is what the page looks at.
 const pageLooks = `"name": "weight_0_weight", "auto": true, "width": 256, "height": 256, "line": -1`
 
@@ -123,7 +120,7 @@ func measureTraining(ctx context.Context, opts options, lib, dir string, out io.
 		return nil, fmt.Errorf("no training can be measured: %+v", t.LeftOut)
 	}
 	// All arrays are looked at twice a second, for the alarms.
-	p, err := openPage(ctx, opts, ours, "--alarm", "nan", "--alarm", "inf", "--budget", inspectBudget[opts.device])
+	p, err := openPage(ctx, opts, ours, "--alarm", "nan", "--alarm", "inf")
 	if err != nil {
 		return nil, err
 	}
@@ -172,6 +169,11 @@ func (t *trained) turns(p *page, work trainingWork) (err error) {
 			}
 			if err := p.command.Process.Signal(to); err != nil {
 				return fmt.Errorf("ndbridge inspect: %w", err)
+			}
+			if w.looked { // it makes up for what it has not looked at while it was stopped
+				if _, err := w.program.Measure(bench.Key{}, 0, steps); err != nil {
+					return fmt.Errorf("%s: %w", w.Way, err)
+				}
 			}
 			took, err := w.program.Measure(bench.Key{}, 0, steps)
 			if err != nil {

@@ -15,12 +15,14 @@ PERIOD = 0.5  # seconds between two looks at all weights
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
+# On a GPU, so much that it computes all the time.
+width, batch = (1024, 4096) if device == "cuda" else (256, 128)
 layers = []
 for _ in range(16):
-    layers += [torch.nn.Linear(256, 256), torch.nn.ReLU()]
+    layers += [torch.nn.Linear(width, width), torch.nn.ReLU()]
 model = torch.nn.Sequential(*layers).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-x, y = torch.randn(128, 256, device=device), torch.randn(128, 256, device=device)
+x, y = torch.randn(batch, width, device=device), torch.randn(batch, width, device=device)
 for name, parameter in model.named_parameters():
     globals()["weight_" + name.replace(".", "_")] = parameter.detach()  # the same memory
 

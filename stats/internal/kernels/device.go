@@ -34,7 +34,7 @@ const (
 	scratchSize = 2 << 20
 )
 
-// Device has the kernels on one GPU. All methods are safe for concurrent use; sums are made one at a time.
+// Device has the kernels on one GPU. All methods are safe for concurrent use.
 type Device struct {
 	primary  *gpu.Primary
 	stream   *cuda.Stream
@@ -42,10 +42,13 @@ type Device struct {
 	sum      *cuda.Function
 	bins     *cuda.Function
 	patterns *cuda.Function
-	scratch  uintptr // memory of the GPU
-	units    int     // multiprocessors
-	turn     chan struct{}
+	scratch  uintptr       // memory of the GPU
+	units    int           // multiprocessors
+	turn     chan struct{} // of who gives it work
 	entry    *reuse.Entry[int, *Device]
+
+	mu    sync.Mutex
+	asked []*asked
 }
 
 // devices are those that are in use, or were a short time ago.
@@ -145,71 +148,16 @@ func (d *Device) Sum(ctx context.Context, j *Job) ([]Part, *Counts, error) {
 			return nil, nil, err
 		}
 	}
-	select {
-	case d.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, nil, ended(ctx, j)
+	a := d.ask(j)
+	for {
+		select {
+		case <-a.done:
+			return a.parts, a.counts, a.err
+		case <-ctx.Done():
+			d.forget(a)
+			return nil, nil, ended(ctx, j)
+		case d.turn <- struct{}{}:
+			d.work(ctx)
+		}
 	}
-	addr, err := d.primary.Borrow()
-	if err != nil {
-		<-d.turn
-		return nil, nil, explain(j.From.View.Name(), err)
-	}
-	over := func() {
-		_ = d.primary.GiveBack(addr) // or it goes with its context
-		<-d.turn
-	}
-	parts, counts, err := d.work(ctx, j, addr)
-	if ctx.Err() == nil {
-		over()
-		return parts, counts, err
-	}
-	go func() { // the GPU may still use it all
-		_ = d.stream.Synchronize(context.WithoutCancel(ctx))
-		over()
-	}()
-	return nil, nil, ended(ctx, j)
-}
-
-func ended(ctx context.Context, j *Job) error {
-	return &core.Error{Op: "stats", Object: j.From.View.Name(), Kind: ctx.Err(), Err: context.Cause(ctx)}
-}
-
-// work has the GPU do a job, through pinned memory at addr.
-func (d *Device) work(ctx context.Context, j *Job, addr uintptr) ([]Part, *Counts, error) {
-	kernel, blocks := d.sum, min(d.units*blocksEach, maxParts)
-	switch {
-	case j.Patterns:
-		kernel, blocks = d.patterns, d.units*blocksForPatterns
-	case j.Count:
-		kernel = d.bins
-	}
-	blocks = min(blocks, max((j.len()+threads*each-1)/(threads*each), 1))
-	_, counts, parts, end := j.places(blocks)
-	memory := gpu.Pinned(addr, end)
-	copy(memory, j.append(make([]byte, 0, parts)))
-	stream := driver.Stream(d.stream.Handle())
-	err := d.primary.Do(func() error { return driver.MemcpyHtoDAsync(d.scratch, addr, int64(parts), stream) })
-	if err != nil {
-		return nil, nil, explain(j.From.View.Name(), err)
-	}
-	config := cuda.LaunchConfig{
-		Grid: cuda.Dim3{uint32(blocks)}, Block: cuda.Dim3{threads}, //nolint:gosec // they are few
-		SharedBytes: uint32(4 * j.bins() * j.copies()), //nolint:gosec // likewise
-	}
-	var base any = uintptr(0)
-	if j.Base != nil {
-		base = cuda.In(j.Base.View)
-	}
-	if err := kernel.Launch(d.stream, config, cuda.In(j.From.View), base, d.scratch); err != nil {
-		return nil, nil, errors.Join(err, d.stream.Synchronize(ctx))
-	}
-	err = d.primary.Do(func() error {
-		return driver.MemcpyDtoHAsync(addr+uintptr(counts), d.scratch+uintptr(counts), int64(end-counts), stream)
-	})
-	if err = errors.Join(explain(j.From.View.Name(), err), d.stream.Synchronize(ctx)); err != nil {
-		return nil, nil, err
-	}
-	p, c := j.decode(memory[counts:], blocks)
-	return p, c, nil
 }

@@ -166,19 +166,22 @@ func (j *Job) copies() int {
 	return n
 }
 
-// places says where the edges, the counters and the parts of so many blocks lie behind each other, and where they end.
-func (j *Job) places(blocks int) (edges, counts, parts, end int) {
-	edges = jobSize
-	counts = edges + 8*len(j.Edges)
-	parts = counts + 8*(j.bins()+2)
-	if j.Patterns {
-		blocks = 0 // which give no parts
+// head, counters and results are how many bytes a job has with its edges, its counters, and its parts.
+func (a *asked) head() int     { return jobSize + 8*len(a.job.Edges) }
+func (a *asked) counters() int { return 8 * (a.job.bins() + 2) }
+
+func (a *asked) results() int {
+	if a.job.Patterns {
+		return 0
 	}
-	return edges, counts, parts, parts + blocks*partSize
+	return a.blocks * partSize
 }
 
-// append writes the job as kernels.cu reads it, and behind it the edges and counters of zero.
-func (j *Job) append(b []byte) []byte {
+func (a *asked) size() int { return a.head() + a.counters() + a.results() }
+
+// write writes the job as kernels.cu reads it, and behind it the edges.
+func (a *asked) write(memory []byte) {
+	j, b := a.job, memory[a.at.job:a.at.job]
 	order := binary.NativeEndian
 	words := func(words ...int) {
 		for _, w := range words {
@@ -190,7 +193,6 @@ func (j *Job) append(b []byte) []byte {
 			b = order.AppendUint64(b, math.Float64bits(x))
 		}
 	}
-	edges, counts, parts, _ := j.places(0)
 	low, high := 0.0, 0.0
 	how := uint32(0)
 	if n := len(j.Edges); n > 0 {
@@ -209,10 +211,9 @@ func (j *Job) append(b []byte) []byte {
 	for _, w := range []uint32{uint32(j.bins()), how, uint32(j.copies()), subtract} { //nolint:gosec // they are small
 		b = order.AppendUint32(b, w)
 	}
-	words(edges, counts, parts)
+	words(jobSize, a.at.counts-a.at.job, a.at.parts-a.at.job)
 	b = base.append(j.From.append(b))
 	doubles(j.Edges...)
-	return append(b, make([]byte, parts-counts)...)
 }
 
 // append writes the walker as kernels.cu reads it: relative to the element with index [0, ..., 0].
@@ -284,8 +285,9 @@ func one(b bool) int {
 	return 0
 }
 
-// decode reads what the kernel has written, of which b begins with the counters.
-func (j *Job) decode(b []byte, blocks int) ([]Part, *Counts) {
+// read reads what the kernel has written.
+func (a *asked) read(memory []byte) ([]Part, *Counts) {
+	b := memory[a.at.counts:]
 	next := func() uint64 {
 		x := binary.NativeEndian.Uint64(b)
 		b = b[8:]
@@ -293,16 +295,17 @@ func (j *Job) decode(b []byte, blocks int) ([]Part, *Counts) {
 	}
 	count := func() int { return int(next()) } //nolint:gosec // of elements
 	number := func() float64 { return math.Float64frombits(next()) }
-	c := &Counts{Bins: make([]int, j.bins())}
+	c := &Counts{Bins: make([]int, a.job.bins())}
 	c.Below = count()
 	for i := range c.Bins {
 		c.Bins[i] = count()
 	}
 	c.Above = count()
-	if j.Patterns {
+	if a.job.Patterns {
 		return nil, c
 	}
-	parts := make([]Part, blocks)
+	b = memory[a.at.parts:]
+	parts := make([]Part, a.blocks)
 	for i := range parts {
 		parts[i] = Part{count(), count(), count(), count(), count(), count(), number(), number(), number(), number()}
 	}
