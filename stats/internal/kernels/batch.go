@@ -5,6 +5,7 @@ package kernels
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -54,10 +55,16 @@ func (d *Device) forget(a *asked) {
 	}
 }
 
-// take gives the first jobs that were asked for, as many as there is memory for.
+// take gives the first jobs that were asked for, as many as there is memory for. Those whose callers are about to ask come along.
 func (d *Device) take() []*asked {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	for before := -1; before != len(d.asked); {
+		before = len(d.asked)
+		d.mu.Unlock()
+		runtime.Gosched()
+		d.mu.Lock()
+	}
 	n, size := 0, 0
 	for n < len(d.asked) {
 		if size += d.asked[n].size(); n > 0 && size > scratchSize {
@@ -84,7 +91,7 @@ func (d *Device) work(ctx context.Context) {
 		return
 	}
 	memory, err := d.submit(together, addr)
-	waited := d.stream.Synchronize(ctx)
+	waited := d.synchronize(ctx)
 	over := func(waited error) {
 		finish(together, memory, err, waited)
 		_ = d.primary.GiveBack(addr) // or it goes with its context
@@ -95,6 +102,15 @@ func (d *Device) work(ctx context.Context) {
 		return
 	}
 	go func() { over(d.stream.Synchronize(context.WithoutCancel(ctx))) }() // the GPU may still use it all
+}
+
+// synchronize waits for the stream. A GPU that has other work to do needs milliseconds to turn to it.
+func (d *Device) synchronize(ctx context.Context) error {
+	_ = driver.PollPatiently(ctx, func() (done bool, err error) { // its error comes again
+		err = d.primary.Do(func() (err error) { done, err = driver.StreamQuery(driver.Stream(d.stream.Handle())); return err })
+		return done, err
+	})
+	return d.stream.Synchronize(ctx)
 }
 
 // submit gives the jobs to the GPU, through pinned memory at addr, and gives that memory. What a job fails of is its own error.
