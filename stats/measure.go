@@ -47,7 +47,19 @@ func measure(ctx context.Context, v *core.View, o *Options) (*Summary, error) {
 			return s, err
 		}
 	}
+	for _, w := range []*core.View{v, o.Base} {
+		if o.NoCopy && w != nil && w.Len() > 0 && !w.Device().HostReadable() {
+			return nil, errCopy(w)
+		}
+	}
 	return measureBy(ctx, nil, v, o)
+}
+
+func errCopy(v *core.View) error {
+	return &core.Error{
+		Op: "stats", Object: v.Name(), Kind: core.ErrUnsupported, Err: fmt.Errorf("%v does not sum it up where it is", v.Device()),
+		Remedy: "without Options.NoCopy, a copy is summed up",
+	}
 }
 
 // measureBy has g do the work if it is not nil.

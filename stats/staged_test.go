@@ -2,6 +2,7 @@ package stats_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -65,5 +66,29 @@ func TestStaged(t *testing.T) {
 	}
 	if err := kept.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestNoCopy refuses to copy what only a copy can be summed up of, and says so.
+func TestNoCopy(t *testing.T) {
+	t.Parallel()
+	l, err := core.NewLayout(core.LayoutSpec{DType: core.Float32, Shape: []int{4}, Device: core.Device{Kind: core.CUDA}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := core.NewView(l, unread{coretest.NewMemory(make([]float32, 4))}, &core.ViewOptions{Name: "there"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer there.Close()
+	here := coretest.NewView(t, make([]float32, 4))
+	if s := of(t, here, &stats.Options{NoCopy: true}); s.Zero != 4 || s.OnGPU {
+		t.Errorf("the host's own: %+v", s)
+	}
+	for _, c := range []struct{ v, base *core.View }{{there, nil}, {there, here}, {here, there}} {
+		_, err := stats.Of(t.Context(), c.v, &stats.Options{NoCopy: true, Base: c.base})
+		if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrUnsupported) || e.Object != "there" || e.Remedy == "" {
+			t.Errorf("%v", err)
+		}
 	}
 }

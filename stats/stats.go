@@ -32,6 +32,8 @@ type Options struct {
 	Base *core.View
 	// Workers is how many goroutines read; 0 means GOMAXPROCS.
 	Workers int
+	// NoCopy asks for an error that wraps ErrUnsupported where a GPU's elements would be copied, since the GPU cannot sum them up.
+	NoCopy bool
 }
 
 // Auto is a number of bins that suits a picture of the histogram.

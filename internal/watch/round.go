@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -147,11 +148,11 @@ type measurement struct {
 }
 
 // onGPU measures those arrays that GPUs sum up, all at the same time: a GPU then turns from the program's work to ours once, which takes
-// longer than to sum up most arrays. It gives nil for all others.
+// longer than to sum up most arrays. It gives nil for all others, of which copies have to be made, one after the other.
 func (s *Sampler) onGPU(ctx context.Context, arrays []*watched, looks []Look) []*measurement {
 	measured := make([]*measurement, len(arrays))
 	for i, w := range arrays {
-		if w.onGPU = looks[i].Err == nil && s.sumsUp(ctx, w.view); w.onGPU {
+		if w.onGPU = looks[i].Err == nil && w.view.Device().Kind == core.CUDA && w.view.Len() > 0; w.onGPU {
 			measured[i] = new(measurement)
 			_ = w.view.Wait(ctx) // one after the other: each keeps a core busy for a while. Its error comes again
 		}
@@ -163,28 +164,12 @@ func (s *Sampler) onGPU(ctx context.Context, arrays []*watched, looks []Look) []
 		}
 	}
 	all.Wait()
+	for i, m := range measured {
+		if m != nil && errors.Is(m.err, core.ErrUnsupported) {
+			measured[i], arrays[i].onGPU = nil, false
+		}
+	}
 	return measured
-}
-
-// sumsUp reports whether the device of v sums arrays up itself. To get it ready for that may take seconds of ours, none of the program's, and
-// is no part of what looks take.
-func (s *Sampler) sumsUp(ctx context.Context, v *core.View) bool {
-	if v.Device().Kind != core.CUDA || v.Len() == 0 {
-		return false
-	}
-	sumsUp, known := s.gpus[v.Device()]
-	if !known {
-		sum, err := stats.Of(ctx, v, &stats.Options{Workers: 1, Sample: leastSample})
-		if err != nil {
-			return false // it comes again
-		}
-		if s.gpus == nil {
-			s.gpus = map[core.Device]bool{}
-		}
-		sumsUp = sum.OnGPU
-		s.gpus[v.Device()] = sumsUp
-	}
-	return sumsUp
 }
 
 // measure sums an array up.

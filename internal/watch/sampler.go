@@ -73,8 +73,8 @@ const credit = 10 * time.Second
 type Sampler struct {
 	opts     Options
 	pace     *Pace
-	finished chan struct{}        // closed by Finish
-	gpus     map[core.Device]bool // those that sum arrays up, and those that do not. Only Run touches it
+	finished chan struct{}                                                             // closed by Finish
+	of       func(context.Context, *core.View, *stats.Options) (*stats.Summary, error) // stats.Of
 
 	mu      sync.Mutex
 	arrays  []*watched // sorted by name
@@ -131,7 +131,7 @@ func New(opts Options) *Sampler {
 	if opts.History <= 0 {
 		opts.History = DefaultHistory
 	}
-	return &Sampler{opts: opts, pace: NewPace(opts.Budget, credit), finished: make(chan struct{})}
+	return &Sampler{opts: opts, pace: NewPace(opts.Budget, credit), of: stats.Of, finished: make(chan struct{})}
 }
 
 // Add watches further arrays. Names that are watched already keep what is known of them.

@@ -21,7 +21,7 @@ func (s *Sampler) sum(ctx context.Context, w *watched) (sum *stats.Summary, chan
 			opts.Bins = 0 // they take five times as long as all else, so most looks have those of an earlier one
 		}
 	}
-	sum, err = w.look(ctx, opts, &took)
+	sum, err = s.take(ctx, w, opts, &took)
 	w.figures = took
 	if err == nil && opts.Bins != s.opts.Bins {
 		err = s.bin(ctx, w, &took)
@@ -33,11 +33,12 @@ func (s *Sampler) sum(ctx context.Context, w *watched) (sum *stats.Summary, chan
 	return sum, changed, took, err
 }
 
-// look is stats.Of of the array. It adds to took for how long that has used a core; of a GPU, for how long it has used that, and not how long it
+// take is stats.Of of the array. It adds to took for how long that has used a core; of a GPU, for how long it has used that, and not how long it
 // waited for what the program has the GPU do.
-func (w *watched) look(ctx context.Context, opts *stats.Options, took *time.Duration) (sum *stats.Summary, err error) {
+func (s *Sampler) take(ctx context.Context, w *watched, opts *stats.Options, took *time.Duration) (sum *stats.Summary, err error) {
+	opts.NoCopy = w.onGPU
 	look := func() error {
-		sum, err = stats.Of(ctx, w.view, opts)
+		sum, err = s.of(ctx, w.view, opts)
 		return err
 	}
 	if w.onGPU {
@@ -67,7 +68,7 @@ func (s *Sampler) changed(ctx context.Context, w *watched, sum *stats.Summary, t
 	same := &stats.Options{Workers: 1, Sample: leastSample}
 	var err error
 	if !whole {
-		now, err = w.look(ctx, same, took)
+		now, err = s.take(ctx, w, same, took)
 		before = now
 	}
 	first := w.Looks == 0
@@ -75,7 +76,7 @@ func (s *Sampler) changed(ctx context.Context, w *watched, sum *stats.Summary, t
 		if w.exact {
 			same.Sample = 0
 		}
-		before, err = w.look(ctx, same, took) // as it was looked at then
+		before, err = s.take(ctx, w, same, took) // as it was looked at then
 	}
 	if err != nil {
 		return false, err
@@ -92,7 +93,7 @@ func (s *Sampler) bin(ctx context.Context, w *watched, took *time.Duration) erro
 		return nil
 	}
 	before := *took
-	sum, err := w.look(ctx, &stats.Options{Workers: 1, Bins: s.opts.Bins, Sample: binSample, Seed: w.seed}, took)
+	sum, err := s.take(ctx, w, &stats.Options{Workers: 1, Bins: s.opts.Bins, Sample: binSample, Seed: w.seed}, took)
 	if err == nil {
 		w.bins = sum.Histogram
 	}

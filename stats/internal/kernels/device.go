@@ -54,14 +54,25 @@ type Device struct {
 // devices are those that are in use, or were a short time ago.
 var devices = reuse.New[int, *Device](reuse.Limits{Time: idleTime, Count: 64, Bytes: 64 * scratchSize}) //nolint:gochecknoglobals // a process has one driver
 
-// refused are the GPUs that the kernels cannot run on, and why: to ask again is of no use.
+// refused are the GPUs that the kernels cannot run on: to ask again is of no use, at least for a while.
 var refused sync.Map //nolint:gochecknoglobals // likewise
+
+// refusal is why, and until when; zero: for ever.
+type refusal struct {
+	err   error
+	until time.Time
+}
+
+// fullTime is how long a GPU is not asked again that had no room for the kernels: to find out takes a tenth of a second.
+const fullTime = time.Second
 
 // Open gives the device with this index in this process. The caller calls its Release once. The errors are those of [cuda.LoadModule]; they wrap
 // core.ErrUnavailable if the GPU has no room.
 func Open(ctx context.Context, index int) (*Device, error) {
-	if err, ok := refused.Load(index); ok {
-		return nil, err.(error) //nolint:errcheck,forcetypeassert // nothing else is stored
+	if r, ok := refused.Load(index); ok {
+		if r := r.(refusal); r.until.IsZero() || time.Now().Before(r.until) { //nolint:errcheck,forcetypeassert // nothing else is stored
+			return nil, r.err
+		}
 	}
 	d, err := devices.Use(ctx, index, 0, func(e *reuse.Entry[int, *Device]) (*Device, error) {
 		d := &Device{turn: make(chan struct{}, 1), entry: e}
@@ -70,10 +81,11 @@ func Open(ctx context.Context, index int) (*Device, error) {
 		}
 		return d, nil
 	})
-	for _, kind := range []error{core.ErrUnsupported, core.ErrVersion, core.ErrConfig} {
-		if errors.Is(err, kind) {
-			refused.Store(index, err)
-		}
+	switch {
+	case errors.Is(err, core.ErrUnsupported), errors.Is(err, core.ErrVersion), errors.Is(err, core.ErrConfig):
+		refused.Store(index, refusal{err: err})
+	case err != nil && ctx.Err() == nil:
+		refused.Store(index, refusal{err, time.Now().Add(fullTime)})
 	}
 	return d, err
 }
