@@ -10,8 +10,6 @@ const (
 	// spin is how long Poll asks without a rest: so long that the shortest rest, which takes the system 60 µs and more, is a
 	// small part of it.
 	spin = 500 * time.Microsecond
-	// patience is that of who has time: what is done at once on a GPU that has nothing else to do is done by then.
-	patience = 100 * time.Microsecond
 	// The rests grow from the shortest to the longest.
 	shortest = 20 * time.Microsecond
 	longest  = 250 * time.Microsecond
@@ -20,20 +18,15 @@ const (
 // Poll waits until done reports true or fails, or until ctx ends. It returns the error of done or of ctx.
 // The driver does not notify the CPU of what GPUs finish, so Poll asks again and again.
 func Poll(ctx context.Context, done func() (bool, error)) error {
-	return poll(ctx, done, spin, runtime.Gosched)
-}
-
-// PollPatiently is Poll for who has time: it rests earlier, and leaves cores to others.
-func PollPatiently(ctx context.Context, done func() (bool, error)) error {
-	return poll(ctx, done, patience, runtime.Gosched)
+	return poll(ctx, done, runtime.Gosched)
 }
 
 // PollLocked is Poll for a goroutine that is locked to its thread: to let others run, Go would have to switch to another thread and back.
 func PollLocked(ctx context.Context, done func() (bool, error)) error {
-	return poll(ctx, done, spin, func() {})
+	return poll(ctx, done, func() {})
 }
 
-func poll(ctx context.Context, done func() (bool, error), spin time.Duration, pause func()) error {
+func poll(ctx context.Context, done func() (bool, error), pause func()) error {
 	if ok, err := done(); ok || err != nil {
 		return err
 	}

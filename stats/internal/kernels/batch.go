@@ -91,7 +91,7 @@ func (d *Device) work(ctx context.Context) {
 		return
 	}
 	memory, err := d.submit(together, addr)
-	waited := d.synchronize(ctx)
+	waited := d.stream.Synchronize(ctx)
 	over := func(waited error) {
 		finish(together, memory, err, waited)
 		_ = d.primary.GiveBack(addr) // or it goes with its context
@@ -102,15 +102,6 @@ func (d *Device) work(ctx context.Context) {
 		return
 	}
 	go func() { over(d.stream.Synchronize(context.WithoutCancel(ctx))) }() // the GPU may still use it all
-}
-
-// synchronize waits for the stream. A GPU that has other work to do needs milliseconds to turn to it.
-func (d *Device) synchronize(ctx context.Context) error {
-	_ = driver.PollPatiently(ctx, func() (done bool, err error) { // its error comes again
-		err = d.primary.Do(func() (err error) { done, err = driver.StreamQuery(driver.Stream(d.stream.Handle())); return err })
-		return done, err
-	})
-	return d.stream.Synchronize(ctx)
 }
 
 // submit gives the jobs to the GPU, through pinned memory at addr, and gives that memory. What a job fails of is its own error.
