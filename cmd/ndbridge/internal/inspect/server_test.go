@@ -208,7 +208,7 @@ func TestPageThatSleeps(t *testing.T) {
 			served := make(chan error, 1)
 			go func() { served <- server.Run(ctx) }()
 			conn := openPage(t, server)
-			defer conn.CloseNow() //nolint:errcheck // it is closed already
+			defer conn.CloseNow()
 			showArray(t, conn, "a")
 			stop()
 			begun := time.Now()
