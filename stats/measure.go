@@ -25,7 +25,7 @@ const (
 )
 
 func errNoNumber(v *core.View) error {
-	remedy := "look at an array of numbers that the program makes of it, or say with View.As in Go what the elements are"
+	remedy := "look at an array of numbers that the program makes of it (in Go: say with View.As what the elements are)"
 	if strings.HasPrefix(v.Tag(), "[(") || strings.HasPrefix(v.Tag(), "(") { // NumPy's structures
 		remedy = fmt.Sprintf(`name one of the fields, as in %s["field"]`, v.Name())
 	}

@@ -277,6 +277,10 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
+	_, err = stats.Of(t.Context(), bytesView(t, make([]byte, 2), core.LayoutSpec{DType: opaque}, nil), nil)
+	if e, ok := errors.AsType[*core.Error](err); !ok || e.Remedy != "look at an array of numbers that the program makes of it (in Go: say with View.As what the elements are)" {
+		t.Errorf("opaque: %v", err) // what users can do who have no Go comes first
+	}
 	if _, err := stats.Of(ended, v, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("a context that has ended: %v", err)
 	}

@@ -29,7 +29,7 @@ func typeOf(op, name string, l core.Layout) (arrow.DataType, error) {
 	number, ok := numbers[l.DType()]
 	if !ok {
 		return nil, &core.Error{
-			Op: op, Object: name, Kind: core.ErrDType, Err: fmt.Errorf("elements of Arrow are never %v", l), Remedy: "convert the array in Python, or take its bytes for others of the same size (View.As)",
+			Op: op, Object: name, Kind: core.ErrDType, Err: fmt.Errorf("elements of Arrow are never %v", l), Remedy: "convert the array in Python (in Go: say with View.As what the elements are)",
 		}
 	}
 	if l.Rank() < 2 {

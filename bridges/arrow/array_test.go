@@ -137,7 +137,7 @@ func TestRefusals(t *testing.T) {
 		kind error
 		text string
 	}{
-		"array of complex":   {toArray(complexes), core.ErrDType, "never complex64[1]"},
+		"array of complex":   {toArray(complexes), core.ErrDType, "never complex64[1]; convert the array in Python (in Go: say with View.As what the elements are)"},
 		"tensor of complex":  {toTensor(complexes), core.ErrDType, "never complex64"},
 		"tensor of halves":   {toTensor(halves), core.ErrDType, "use Array"},
 		"array reversed":     {toArray(reversed), core.ErrLayout, "use Copy or Tensor"},

@@ -62,3 +62,18 @@ func TestTreeMarks(t *testing.T) {
 	}
 	p.until("document.body.dataset.state === 'gone' && " + in("values", ".mark") + ".hidden")
 }
+
+// TestTreeValues has the values and lines of arrays of one element that are no variables.
+func TestTreeValues(t *testing.T) {
+	orders := filepath.Join(t.TempDir(), "orders")
+	lines := "m = type('M', (), {})()\nm.count = np.array(7)\nm.part = np.float64(0.5)\nd = {'n': np.full(1, 9.0)}\n"
+	if err := os.WriteFile(orders, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, inspectWith(t, nil, "ordered.py", orders), 1280, 860)
+	for name, value := range map[string]string{"m.count": "7", "m.part": "0.5", `d["n"]`: "9"} {
+		row := fmt.Sprintf("[...document.querySelectorAll('#tree [data-name]')].find((n) => n.dataset.name === %q)", name)
+		card := fmt.Sprintf("[...document.querySelectorAll('[data-scalar]')].find((n) => n.dataset.scalar === %q)", name)
+		p.until(row + "?.querySelector('.now')?.textContent === '" + value + "' && " + card + "?.querySelector('.value').textContent === '" + value + "'")
+	}
+}

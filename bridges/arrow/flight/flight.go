@@ -112,7 +112,7 @@ func (s *Server) send(stream flight.FlightService_DoGetServer, name string, v *c
 		return s.write(stream.Context(), w, schema, v)
 	}
 	rows := v.Dim(0)
-	each := max(rows*batch/max(int(v.NBytes()), 1), 1)
+	each := rowsOf(v.Layout())
 	for lo := 0; lo < rows && err == nil; lo += each {
 		var part *core.View
 		if part, err = v.Sub(0, lo, min(lo+each, rows)); err == nil {
@@ -121,6 +121,12 @@ func (s *Server) send(stream flight.FlightService_DoGetServer, name string, v *c
 		}
 	}
 	return err
+}
+
+// rowsOf is how many rows are sent at once. Rows that share their memory may be so many that they times batch is no int.
+func rowsOf(l core.Layout) int {
+	row := l.NBytes() / int64(max(l.Dim(0), 1))
+	return int(max(batch/max(row, 1), 1))
 }
 
 // write sends some rows, in place if they can be.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"google.golang.org/grpc"
@@ -140,5 +141,22 @@ func TestTruncated(t *testing.T) {
 	}
 	if r.Err() == nil || !strings.Contains(r.Err().Error(), "truncated") {
 		t.Errorf("the client is told %v", r.Err())
+	}
+}
+
+// TestRowsOf sends as much at once of many rows that share their memory as of others.
+func TestRowsOf(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		shape []int
+		want  int
+	}{{[]int{3_000_000}, batch}, {[]int{1 << 42}, batch}, {[]int{1 << 42, 1 << 10}, batch >> 10}, {[]int{5, 2 * batch}, 1}, {[]int{0}, batch}} {
+		l, err := core.NewLayout(core.LayoutSpec{DType: core.Uint8, Shape: c.shape, Strides: make([]int, len(c.shape))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rowsOf(l); got != c.want {
+			t.Errorf("%v: %d rows, want %d", c.shape, got, c.want)
+		}
 	}
 }

@@ -19,13 +19,18 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"google.golang.org/grpc"
 
 	"github.com/ndbridge/ndbridge/bridges/arrow/flight"
 )
+
+// patience is how long clients may go on reading after the end.
+const patience = 2 * time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -63,14 +68,13 @@ func run(ctx context.Context, out, usage io.Writer, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	server := arrowflight.NewServerWithMiddleware(nil)
-	server.InitListener(listener)
-	server.RegisterFlightService(flight.New(session))
+	server := grpc.NewServer(grpc.WaitForHandlers(true)) // Arrow's own server cannot end before its clients
+	arrowflight.RegisterFlightServiceServer(server, flight.New(session))
 	if _, err := fmt.Fprintf(out, "serving on %s\n", uri(listener.Addr())); err != nil {
 		return err
 	}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve() }()
+	go func() { served <- server.Serve(listener) }()
 	select {
 	case <-ctx.Done():
 	case <-session.Done():
@@ -78,8 +82,14 @@ func run(ctx context.Context, out, usage io.Writer, args []string) (err error) {
 	case err := <-served:
 		return err
 	}
-	server.Shutdown()
+	shutDown(server)
 	return errors.Join(err, <-served)
+}
+
+// shutDown lets clients take what they are being sent, for as long as patience.
+func shutDown(server *grpc.Server) {
+	defer time.AfterFunc(patience, server.Stop).Stop()
+	server.GracefulStop()
 }
 
 // open starts the program, or comes to it. The function end ends the session.

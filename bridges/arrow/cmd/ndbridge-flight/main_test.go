@@ -9,14 +9,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 )
 
 func TestMain(m *testing.M) { coretest.Main(m) }
@@ -30,13 +35,20 @@ func python(t *testing.T) string {
 	return p
 }
 
-// names asks a server at a Unix socket what it has.
-func names(t *testing.T, socket string) (all []string) {
+// connect makes a client of a server at a Unix socket.
+func connect(t *testing.T, socket string) arrowflight.Client {
 	t.Helper()
 	client, err := arrowflight.NewClientWithMiddleware("unix:"+socket, nil, nil, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return client
+}
+
+// names asks a server at a Unix socket what it has.
+func names(t *testing.T, socket string) (all []string) {
+	t.Helper()
+	client := connect(t, socket)
 	defer client.Close()
 	stream, err := client.ListFlights(t.Context(), &arrowflight.Criteria{})
 	if err != nil {
@@ -54,8 +66,8 @@ func names(t *testing.T, socket string) (all []string) {
 	}
 }
 
-// serve runs the command until the function that it returns is called, which gives its error.
-func serve(t *testing.T, args ...string) (stop func() error) {
+// start runs the command until it is cancelled or ends.
+func start(t *testing.T, args ...string) (cancel func(), ended <-chan error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	out, in := io.Pipe()
@@ -65,7 +77,14 @@ func serve(t *testing.T, args ...string) (stop func() error) {
 	if err != nil || !strings.HasPrefix(line, "serving on grpc+unix://") {
 		t.Fatalf("it says %q, %v, and ends with %v", line, err, <-done)
 	}
-	return func() error { cancel(); return <-done }
+	return cancel, done
+}
+
+// serve runs the command until the function that it returns is called, which gives its error.
+func serve(t *testing.T, args ...string) (stop func() error) {
+	t.Helper()
+	cancel, ended := start(t, args...)
+	return func() error { cancel(); return <-ended }
 }
 
 func TestScript(t *testing.T) {
@@ -81,6 +100,64 @@ func TestScript(t *testing.T) {
 	}
 	if err := stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// firstBatch begins to read an array, and reads no more of it than the first batch. It gives nil while there is no array of that name.
+func firstBatch(t *testing.T, client arrowflight.Client, name string) arrow.RecordBatch {
+	t.Helper()
+	stream, err := client.DoGet(t.Context(), &arrowflight.Ticket{Ticket: []byte(name)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := arrowflight.NewRecordReader(stream)
+	if status.Code(err) == codes.NotFound {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Release)
+	if !r.Next() {
+		t.Fatal(r.Err())
+	}
+	return r.RecordBatch()
+}
+
+// TestClientThatDoesNotRead ends the command while a client reads no further: it is cancelled, or its program killed.
+func TestClientThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	for _, way := range []string{"cancelled", "killed"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			socket := filepath.Join(t.TempDir(), "flight")
+			cancel, ended := start(t, "-python", python(t), "-script", "testdata/large.py", "-listen", "unix:"+socket)
+			defer cancel()
+			client := connect(t, socket)
+			defer client.Close()
+			pid := firstBatch(t, client, "pid")
+			for deadline := time.Now().Add(time.Minute); pid == nil && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+				pid = firstBatch(t, client, "pid") // once the script has come so far
+			}
+			number, ok := pid.Column(0).(*array.Int64)
+			if !ok {
+				t.Fatal(pid)
+			}
+			firstBatch(t, client, "large")
+			if way == "cancelled" {
+				cancel()
+			} else if err := syscall.Kill(int(number.Value(0)), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case err := <-ended:
+				if (err == nil) != (way == "cancelled") {
+					t.Error(err)
+				}
+			case <-time.After(20 * time.Second):
+				t.Error("it goes on")
+			}
+		})
 	}
 }
 

@@ -2,8 +2,10 @@ package inspect
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -60,7 +62,7 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 	}
 	s.sockets.Add(1)
 	defer s.sockets.Done()
-	defer context.AfterFunc(s.hard, func() { _ = conn.CloseNow() })() //nolint:contextcheck // the server's, not the request's
+	defer context.AfterFunc(s.hard, func() { cut(r) })() //nolint:contextcheck // the server's, not the request's
 	var listening sync.WaitGroup
 	defer listening.Wait()
 	defer conn.CloseNow() //nolint:errcheck // it may be closed already
@@ -74,6 +76,20 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 	err = s.send(ctx, conn, c)                         //nolint:contextcheck // the server's context
 	if errors.Is(err, errEnded) {
 		_ = conn.Close(websocket.StatusGoingAway, errEnded.Error()) // the page may have gone
+	}
+}
+
+// connKey is the key of a request's connection.
+type connKey struct{}
+
+// cut closes the connection of a page that may not answer. Its websocket would wait for it, and TLS would say goodbye.
+func cut(r *http.Request) {
+	conn, _ := r.Context().Value(connKey{}).(net.Conn)
+	if over, ok := conn.(*tls.Conn); ok {
+		conn = over.NetConn()
+	}
+	if conn != nil {
+		_ = conn.Close() // the page may have gone
 	}
 }
 

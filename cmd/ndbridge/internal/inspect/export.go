@@ -42,7 +42,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request) {
 		err = v.Wait(r.Context())
 	}
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusNotFound)
+		http.Error(w, err.Error(), statusOf(err))
 		return
 	}
 	w.Header().Set("Content-Type", write.kind)
@@ -56,10 +56,21 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request) {
 	case err == nil:
 	case out.n == 0:
 		w.Header().Del("Content-Disposition")
-		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+		http.Error(w, err.Error(), statusOf(err))
 	default:
 		panic(http.ErrAbortHandler) // so that nobody takes the file for a whole one
 	}
+}
+
+// statusOf is the status of an answer that has no file.
+func statusOf(err error) int {
+	switch core.Category(err) {
+	case core.Category(core.ErrNotFound):
+		return http.StatusNotFound
+	case core.Category(core.ErrUnavailable):
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusUnprocessableEntity // it is no array, or none of which there are such files
 }
 
 // begun knows whether something was written.

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,6 +58,38 @@ func TestLongRows(t *testing.T) {
 			t.Errorf("%s: %d bytes, want %d; the longest piece is of %d", name, out.Len(), len(c.want), out.longest)
 		}
 	}
+}
+
+// TestNoFile tells names that mean nothing from arrays that cannot be saved so.
+func TestNoFile(t *testing.T) {
+	t.Parallel()
+	session := startProgram(t, "import numpy as np\nlong = np.zeros(3, np.longdouble)\ndates = np.zeros(3, 'M8[D]')\na = np.zeros(3)\nnumber = 1.5\n")
+	if err := session.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	server := &Server{options: Options{Session: session}}
+	check := func(name, kind string, want int) {
+		t.Helper()
+		r, w := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/?name="+name, nil), httptest.NewRecorder()
+		r.SetPathValue("kind", kind)
+		if server.export(w, r); w.Code != want {
+			t.Errorf("%s of %s: %d, want %d: %s", kind, name, w.Code, want, w.Body)
+		}
+	}
+	check("a", "csv", http.StatusOK)
+	check("dates", "npy", http.StatusOK)
+	check("dates", "csv", http.StatusUnprocessableEntity)
+	check("long", "csv", http.StatusUnprocessableEntity)
+	check("number", "csv", http.StatusUnprocessableEntity)
+	check("nothing", "csv", http.StatusNotFound)
+	check("a", "txt", http.StatusNotFound)
+	leave, err := session.Func(t.Context(), "os:_exit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = leave.Call(t.Context(), 3) // it has no answer
+	<-session.Done()
+	check("a", "csv", http.StatusServiceUnavailable)
 }
 
 // TestDrawnChannels draws the first channels of many, and reads no others.

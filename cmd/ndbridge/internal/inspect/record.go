@@ -27,6 +27,8 @@ const (
 	// Python's own numbers.
 	maxRecorded = maxFound + maxNumbers
 	maxNumbers  = 512
+	// maxScalars is up to how many arrays of one element are recorded that are no variables: as many as the page draws.
+	maxScalars = 100
 	// askPatience is how long the program may take to say its numbers.
 	askPatience = time.Second
 	// goneAfter is how many reads in a row a number must be missing until it is no longer asked for.
@@ -86,15 +88,36 @@ func isScalar(e contract.Entry) bool {
 	return e.Err == nil && e.Layout.Len() == 1 && numbers.TypeOf(e.Layout).Known()
 }
 
-// listed takes the scalars among the variables, Python's own numbers, and all arrays if there are alarms for them. The caller holds the
-// hub's lock.
-func (r *recorder) listed(variables []contract.Entry, all contract.Found) {
-	r.forget(slices.Concat(variables, all.Entries), all.Numbers)
-	r.addNumbers(all.Numbers)
-	clear(r.scalars)
+// scalarsOf gives the names of the scalars: of all that are variables, and of others until there are maxScalars.
+func scalarsOf(variables, others []contract.Entry) map[string]bool {
+	names := make(map[string]bool)
 	for _, e := range variables {
 		if isScalar(e) {
-			r.scalars[e.Name] = true
+			names[e.Name] = true
+		}
+	}
+	for _, e := range others {
+		if isScalar(e) && len(names) < maxScalars {
+			names[e.Name] = true
+		}
+	}
+	return names
+}
+
+// listed takes the scalars, Python's own numbers, and all arrays if there are alarms for them. The caller holds the hub's lock.
+func (r *recorder) listed(variables []contract.Entry, all contract.Found) {
+	arrays := slices.Concat(variables, all.Entries)
+	before := r.scalars
+	r.scalars = scalarsOf(variables, all.Entries)
+	for name := range before {
+		if shown := r.shown[name]; shown != nil && !r.scalars[name] {
+			shown.Store(r.all || r.hub.readings[name] != nil)
+		}
+	}
+	r.forget(arrays, all.Numbers)
+	r.addNumbers(all.Numbers)
+	for _, e := range arrays {
+		if r.scalars[e.Name] {
 			r.add(e.Name).Store(true)
 		}
 	}

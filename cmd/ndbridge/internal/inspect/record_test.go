@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,52 @@ func TestRecordsWhatIsThere(t *testing.T) {
 			t.Errorf("%d arrays are recorded, and %d are known", n, len(r.shown))
 		}
 	}
+}
+
+// TestScalarsThatAreNoVariables records arrays of one element wherever they are, the variables first, and no more than are drawn.
+func TestScalarsThatAreNoVariables(t *testing.T) {
+	t.Parallel()
+	server, err := New(t.Context(), Options{Session: startProgram(t, ""), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.listener.Close()
+	r := server.hub.recorder
+	layout := func(shape ...int) core.Layout {
+		l, err := core.NewLayout(core.LayoutSpec{DType: core.Float64, Shape: shape})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	variables := []contract.Entry{{Name: "loss", Layout: layout(1)}, {Name: "x", Layout: layout(3)}}
+	others := []contract.Entry{{Name: "m.weight", Layout: layout(3)}}
+	for i := range maxScalars {
+		others = append(others, contract.Entry{Name: fmt.Sprintf("m.steps[%d]", i), Layout: layout()})
+	}
+	last := others[maxScalars].Name
+	check := func(names ...string) {
+		t.Helper()
+		count := 0
+		for _, shown := range r.shown {
+			if shown.Load() {
+				count++
+			}
+		}
+		if count != maxScalars || len(r.scalars) != maxScalars {
+			t.Errorf("%d are looked at and %d drawn, want %d", count, len(r.scalars), maxScalars)
+		}
+		for _, name := range names {
+			if shown := r.shown[name]; shown == nil || !shown.Load() || !r.scalars[name] {
+				t.Errorf("%s is not drawn", name)
+			}
+		}
+	}
+	r.listed(variables, contract.Found{Entries: append(others, variables...)})
+	check("loss", "m.steps[0]")
+	slices.Reverse(others)
+	r.listed(variables, contract.Found{Entries: append(others, variables...)})
+	check("loss", last)
 }
 
 // TestRecordingHasWhatPagesLeave gives alarms all of the budget while no page shows an array.

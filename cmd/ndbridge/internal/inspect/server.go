@@ -67,7 +67,7 @@ type Server struct {
 	sockets  sync.WaitGroup
 	print    string
 
-	hard    context.Context //nolint:containedctx // as ctx; its end closes websockets without a word
+	hard    context.Context //nolint:containedctx // as ctx; its end closes the connections of websockets without a word
 	abandon context.CancelFunc
 }
 
@@ -176,6 +176,7 @@ func (s *Server) Run(ctx context.Context) error {
 		Handler: s.guard.protect(mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		ErrorLog: slog.NewLogLogger(s.options.Logger.Handler(), slog.LevelDebug), MaxHeaderBytes: 32 << 10,
 		BaseContext: func(net.Listener) context.Context { return s.ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
 	listener := s.listener
 	if c := s.options.Certificate; c != nil {

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"log/slog"
 	"net"
@@ -54,7 +55,9 @@ func openPage(t *testing.T, server *Server) *websocket.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := &http.Client{Jar: jar}
+	client := &http.Client{Jar: jar, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the certificate is self-made
+	}}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address.String(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -184,5 +187,37 @@ func TestNameWithoutArray(t *testing.T) {
 	stop()
 	if err := <-served; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPageThatSleeps ends the server while a page is open that does not answer: it waits for two seconds, not for the five of the websocket's.
+func TestPageThatSleeps(t *testing.T) {
+	t.Parallel()
+	certificate, err := selfMade([]string{"127.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for way, c := range map[string]*tls.Certificate{"http": nil, "https": &certificate} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			server, err := New(t.Context(), Options{Session: startProgram(t, "import numpy as np\na = np.arange(3)"), Certificate: c, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			served := make(chan error, 1)
+			go func() { served <- server.Run(ctx) }()
+			conn := openPage(t, server)
+			defer conn.CloseNow()
+			showArray(t, conn, "a")
+			stop()
+			begun := time.Now()
+			if err := <-served; err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(begun); took > 4*time.Second {
+				t.Errorf("it has ended after %v", took)
+			}
+		})
 	}
 }

@@ -254,6 +254,7 @@ export class ArrayPage {
     this.state = s;
     this.error.hidden = !s.error;
     put(this.error, s.error ? format.visible(s.error) : "");
+    for (const node of this.ofNumbers) node.hidden = !s.figures; // or those of an array before would be taken for its own
     if (s.error && !s.dtype) return;
     if (String(s.shape) !== String(this.shape)) {
       const axes = this.shape.length;
@@ -267,7 +268,6 @@ export class ArrayPage {
     } else if (!before || before.pinned !== s.pinned) this.control();
     this.badge(s);
     this.fact(s);
-    for (const node of this.ofNumbers) node.hidden = !s.figures; // or those of an array before would be taken for its own
     if (!s.figures) return;
     this.figure(s.figures);
     this.pictureTitle.textContent = s.diff ? `Difference to ${s.pinned_of ? `version ${s.pinned_of}` : "what was pinned"}`
