@@ -116,8 +116,9 @@ type watched struct {
 	binning  float64 // seconds that they took
 	saved    float64 // of what looks may take, for the next ones
 	seed     uint64
-	quiet    map[string]int // looks since the condition of an alarm that was raised was met
-	clean    map[string]*stats.Number
+	quiet    map[string]int           // looks since the condition of an alarm that was raised was met
+	clean    map[string]*stats.Number // the last step at which the condition of an alarm was not met
+	sweeps   map[string]sweep         // the looks at samples that have not met it
 }
 
 // New makes a sampler.
@@ -143,7 +144,7 @@ func (s *Sampler) Add(arrays ...Array) {
 		if !there {
 			s.arrays = slices.Insert(s.arrays, i, &watched{
 				Series: Series{Name: a.Name}, program: a.Program, of: a.Of, passing: a.Passing, sample: 1 << 16,
-				quiet: make(map[string]int), clean: make(map[string]*stats.Number),
+				quiet: make(map[string]int), clean: make(map[string]*stats.Number), sweeps: make(map[string]sweep),
 			})
 		}
 	}
@@ -291,7 +292,7 @@ func (s *Sampler) judge(w *watched, sum *stats.Summary, unchanged time.Duration,
 		value := a.value(sum, unchanged)
 		quiet, known := w.quiet[a.text]
 		if !a.holds(value) {
-			w.clean[a.text] = before
+			w.notMet(a, sum, before)
 			if known {
 				if quiet++; quiet >= rearm {
 					delete(w.quiet, a.text)
@@ -302,6 +303,7 @@ func (s *Sampler) judge(w *watched, sum *stats.Summary, unchanged time.Duration,
 			continue
 		}
 		raised = append(raised, a.text)
+		delete(w.sweeps, a.text)
 		w.quiet[a.text] = 0
 		if known {
 			continue
