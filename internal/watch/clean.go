@@ -1,6 +1,10 @@
 package watch
 
-import "github.com/ndbridge/ndbridge/stats"
+import (
+	"slices"
+
+	"github.com/ndbridge/ndbridge/stats"
+)
 
 // sweep is a row of looks at samples that together read all elements, and none of which has met the condition of an alarm.
 type sweep struct {
@@ -30,4 +34,16 @@ func (w *watched) notMet(a Alarm, sum *stats.Summary, before *stats.Number) {
 		w.clean[a.text] = row.from
 		delete(w.sweeps, a.text)
 	}
+}
+
+// told reports whether an alarm was raised for an array's memory under another name.
+func (s *Sampler) told(w *watched, a Alarm) bool {
+	if w.view == nil || w.view.Addr() == 0 {
+		return false
+	}
+	return slices.ContainsFunc(s.all(), func(o *watched) bool {
+		_, raised := o.quiet[a.text]
+		return raised && o != w && o.view != nil && o.view.Addr() == w.view.Addr() && o.view.Device() == w.view.Device() &&
+			o.view.DType() == w.view.DType() && o.view.NBytes() == w.view.NBytes()
+	})
 }

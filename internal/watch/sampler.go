@@ -103,6 +103,8 @@ type watched struct {
 	passing  bool
 	also     []string // other names; the sampler's lock guards it
 	lost     int      // looks in a row that did not find it
+	there    int      // looks in a row that found it
+	came     bool     // it was found again after it was not
 	view     *core.View
 	onGPU    bool       // which sums it up
 	summed   *core.View // that of the last figures
@@ -251,9 +253,12 @@ func (s *Sampler) record(w *watched, sum *stats.Summary, err error, step *stats.
 	defer s.mu.Unlock()
 	if errors.Is(err, core.ErrNotFound) {
 		w.lost++
+		w.there = 0
 	} else {
 		w.Tries++
+		w.came = w.came || w.lost > 0
 		w.lost = 0
+		w.there++
 	}
 	if err != nil {
 		w.Error = err.Error()
@@ -305,7 +310,7 @@ func (s *Sampler) judge(w *watched, sum *stats.Summary, unchanged time.Duration,
 		raised = append(raised, a.text)
 		delete(w.sweeps, a.text)
 		w.quiet[a.text] = 0
-		if known {
+		if known || w.passing && s.told(w, a) {
 			continue
 		}
 		e := Event{
