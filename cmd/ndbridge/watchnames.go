@@ -80,8 +80,9 @@ func (w *watcher) lead(ctx context.Context, sampler *watch.Sampler) {
 func (w *watcher) several(ctx context.Context, sampler *watch.Sampler, one wanted) {
 	const rarely = 64 // times as seldom
 	wait := w.interval
-	hint := time.AfterFunc(hintAfter*w.interval, func() { w.hint(ctx, one) })
-	defer hint.Stop()
+	hinting, stop := context.WithCancel(ctx)
+	defer stop()
+	go w.later(hinting, one.program, func() bool { w.hint(hinting, one); return true })
 	for {
 		if w.find(ctx, sampler, one) {
 			wait = w.interval
@@ -101,16 +102,45 @@ func (w *watcher) several(ctx context.Context, sampler *watch.Sampler, one wante
 // hintAfter is how many looks a name or a pattern may mean nothing before that is told.
 const hintAfter = 10
 
+// later tells something after so many looks, of which those do not count that are made while the program imports its modules, which may take a few
+// times as long. tell reports false if there is nothing to tell yet.
+func (w *watcher) later(ctx context.Context, program string, tell func() bool) {
+	ask := time.NewTicker(w.interval)
+	defer ask.Stop()
+	importing := false
+	for since, all := 0, 0; ; all++ {
+		select {
+		case <-ask.C:
+		case <-ctx.Done():
+			return
+		case <-w.sessions[program].Done():
+			return
+		}
+		if since++; all < importsTake*hintAfter {
+			if importing = imports(ctx, w.sessions[program], importing); importing {
+				since = 0
+			}
+		}
+		if since >= hintAfter && tell() {
+			return
+		}
+	}
+}
+
 // absent says why nothing was seen of a name, if it is so for a while. It goes on being looked for.
 func (w *watcher) absent(ctx context.Context, sampler *watch.Sampler, one wanted) {
-	hint := time.AfterFunc(hintAfter*w.interval, func() {
+	go w.later(ctx, one.program, func() bool {
 		all := sampler.State().Arrays
 		i := slices.IndexFunc(all, func(a watch.Series) bool { return a.Name == one.label })
-		if i >= 0 && all[i].Looks == 0 && all[i].Error != "" && ctx.Err() == nil {
-			_, _ = fmt.Fprintf(w.env.stderr, "ndbridge: %s\n", prose.Line(all[i].Error))
+		if i < 0 || all[i].Looks > 0 {
+			return true
 		}
+		if all[i].Error == "" || ctx.Err() != nil { // there was no look yet
+			return false
+		}
+		_, _ = fmt.Fprintf(w.env.stderr, "ndbridge: %s\n", prose.Line(all[i].Error))
+		return true
 	})
-	context.AfterFunc(ctx, func() { hint.Stop() })
 }
 
 // hint says that a pattern means nothing yet, and why if that is known.

@@ -251,7 +251,9 @@ func closeAll(arrays []*watched) {
 func (s *Sampler) record(w *watched, sum *stats.Summary, err error, step *stats.Number) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if errors.Is(err, core.ErrNotFound) {
+	lost := errors.Is(err, core.ErrNotFound)
+	w.Passed = lost && w.passing
+	if lost {
 		w.lost++
 		w.there = 0
 	} else {
