@@ -51,12 +51,13 @@ type watcher struct {
 
 	tried map[string]int // at how many looks at a name it was last asked whether it leads to arrays
 
-	mu      sync.Mutex
-	found   map[wanted]map[string]bool // the arrays of what means several
-	doubted map[wanted]int             // searches in a row that were
-	once    map[wanted]map[string]bool // those that the last search has found, and are not watched yet
-	ever    map[string]bool            // those that any search has found so
-	ended   bool                       // the script has ended
+	mu       sync.Mutex
+	found    map[wanted]map[string]bool // the arrays of what means several
+	doubted  map[wanted]int             // searches in a row that were
+	once     map[wanted]map[string]bool // those that the last search has found, and are not watched yet
+	ever     map[string]bool            // those that any search has found so
+	unlisted map[string]bool            // names that last, and of which searches do not tell any more
+	ended    bool                       // the script has ended
 }
 
 func newWatch(env *environ) *cobra.Command {

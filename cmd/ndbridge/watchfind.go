@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,7 +19,7 @@ func newWatcher(env *environ) *watcher {
 	return &watcher{
 		env: env, target: target{attaches: true}, raised: make(chan struct{}), posts: newPosts(env),
 		sessions: map[string]*hostplugin.Session{}, arrays: map[string]*looks.Arrays{}, tried: map[string]int{},
-		found: map[wanted]map[string]bool{}, doubted: map[wanted]int{}, once: map[wanted]map[string]bool{}, ever: map[string]bool{},
+		found: map[wanted]map[string]bool{}, doubted: map[wanted]int{}, once: map[wanted]map[string]bool{}, ever: map[string]bool{}, unlisted: map[string]bool{},
 	}
 }
 
@@ -72,7 +73,7 @@ func (w *watcher) asked(label string) bool {
 	return slices.ContainsFunc(w.wanted, func(one wanted) bool { return !one.several() && one.label == label })
 }
 
-// mostDoubted is how many searches in a row are doubted.
+// mostDoubted is how many searches in a row are doubted: names that they miss may be such as searches do not tell any more.
 const mostDoubted = 5
 
 // doubts reports whether a search has missed arrays that are there: on a busy machine it may not come to the variables of a function. What these
@@ -85,12 +86,22 @@ func (w *watcher) doubts(one wanted, all []named, seen extent, lasting map[strin
 			there[name] = true
 		}
 	}
-	missed := seen == nothing && len(w.found[one]) > 0
+	missed, failed := make(map[string]bool), seen == nothing && len(w.found[one]) > 0
 	for name, lasts := range lasting {
-		missed = missed || seen == everything && lasts && !there[name]
+		switch {
+		case there[name]:
+			delete(w.unlisted, name)
+		case seen == everything && lasts && !w.unlisted[name]:
+			missed[name] = true
+		}
 	}
-	if !missed || w.ended || w.doubted[one] == mostDoubted {
+	if len(missed) == 0 && !failed || w.ended {
 		w.doubted[one] = 0
+		return false
+	}
+	if w.doubted[one] == mostDoubted {
+		w.doubted[one] = 0
+		maps.Copy(w.unlisted, missed)
 		return false
 	}
 	w.doubted[one]++
