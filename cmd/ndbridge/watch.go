@@ -51,12 +51,17 @@ type watcher struct {
 
 	tried map[string]int // at how many looks at a name it was last asked whether it leads to arrays
 
-	mu    sync.Mutex
-	found map[wanted]map[string]bool // the arrays of what means several
+	mu       sync.Mutex
+	found    map[wanted]map[string]bool // the arrays of what means several
+	doubted  map[wanted]int             // searches in a row that were
+	once     map[wanted]map[string]bool // those that the last search has found, and are not watched yet
+	ever     map[string]bool            // those that any search has found so
+	unlisted map[string]bool            // names that last, and of which searches do not tell any more
+	ended    bool                       // the script has ended
 }
 
 func newWatch(env *environ) *cobra.Command {
-	w := &watcher{env: env, target: target{attaches: true}, raised: make(chan struct{}), posts: newPosts(env), sessions: map[string]*hostplugin.Session{}, arrays: map[string]*looks.Arrays{}, tried: map[string]int{}, found: map[wanted]map[string]bool{}}
+	w := newWatcher(env)
 	cmd := &cobra.Command{
 		Use:   "watch [flags] [PROGRAM/]NAME... [-- ARGUMENT...]",
 		Short: "Watch arrays of a program: statistics, their history, and alarms",
@@ -326,6 +331,9 @@ func (w *watcher) leave(sampler *watch.Sampler) {
 
 // lookOnce looks at what a script has left.
 func (w *watcher) lookOnce(ctx context.Context, sampler *watch.Sampler) {
+	w.mu.Lock()
+	w.ended = true
+	w.mu.Unlock()
 	for _, one := range w.wanted {
 		if one.several() {
 			w.find(ctx, sampler, one) // it may have ended before anybody asked it again

@@ -172,6 +172,31 @@ func TestWatchObjects(t *testing.T) {
 	}
 }
 
+// TestWatchObjectsLeaveOutWhatHasPassed watches the variables of a function that comes and goes, and one that was named.
+func TestWatchObjectsLeaveOutWhatHasPassed(t *testing.T) {
+	t.Parallel()
+	script := file(t, t.TempDir(), "passing.py", "import time\nimport numpy as np\nn, huge = np.zeros(1), np.full(1000, 1e308)\ndef f():\n    local = np.full(5, 2.0)\n    time.sleep(0.3)\n"+
+		"for i in range(600):\n    f()\n    n += 1\n    time.sleep(0.3)\n")
+	base := []string{"watch", "--script", script, "--python", python(t), "--interval", "50ms", "--budget", "50", "--json", "--alarm", "n: max>=6", "--exit"}
+	for _, names := range [][]string{nil, {"n", "f().local"}} {
+		seen, passed := 0, 0
+		r := command(t, append(base, names...)...)
+		for _, object := range r.objects(t) {
+			switch {
+			case object["name"] == "huge" && (object["norm"] != nil || object["error"] != nil):
+				t.Errorf("%v", object)
+			case object["name"] == "f().local" && object["error"] == nil:
+				seen++
+			case object["error"] != nil:
+				passed++
+			}
+		}
+		if r.status != statusAlarm || seen == 0 || (passed > 0) != (names != nil) {
+			t.Errorf("%v: status %d, %d looks and %d errors\n%s%s", names, r.status, seen, passed, r.stdout, r.stderr)
+		}
+	}
+}
+
 // TestWatchAttaches looks at a program that runs already, and leaves it running.
 func TestWatchAttaches(t *testing.T) { //nolint:paralleltest // it sets the environment
 	_, socket := listening(t)
@@ -207,6 +232,21 @@ func TestWatchSaysWhatIsMissing(t *testing.T) {
 		command(t, append(base, c...)...).want(t, statusUsage, "", c[0])
 	}
 	command(t, append(base, "--metrics", "0.0.0.0:0", "x")...).want(t, statusUsage, "", "other machines")
+}
+
+// TestWatchCountsNoLooksAtImports has a script import for longer than ten looks take.
+func TestWatchCountsNoLooksAtImports(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file(t, dir, "slow.py", "import time\ntime.sleep(2)\n")
+	script := file(t, dir, "imports.py", "import slow, time\nimport numpy as np\nx = np.ones(3)\ntime.sleep(60)\n")
+	base := []string{"watch", "--script", script, "--python", python(t), "--interval", "100ms"}
+	for _, name := range []string{"x", "x*"} {
+		if r := command(t, append(base, "--rounds", "3", name)...); r.status != statusOK || r.stderr != "" {
+			t.Errorf("%s: status %d\n%s", name, r.status, r.stderr)
+		}
+	}
+	command(t, append(base, "--alarm", "stale>3s", "--exit", "x", "y")...).want(t, statusAlarm, "", "y: not found: ")
 }
 
 // TestWatchDrawsOnATerminal has a terminal show the figures, and leaves by a key.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/looks"
-	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/names"
 	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/watch"
@@ -61,7 +60,7 @@ func (w *watcher) lead(ctx context.Context, sampler *watch.Sampler) {
 		}
 		w.tried[a.Name] = a.Tries
 		one := w.wanted[i]
-		below := w.namesOf(ctx, one.program, looks.Below(one.name))
+		below, _ := w.namesOf(ctx, one.program, looks.Below(one.name))
 		if len(below) == 0 || slices.ContainsFunc(below, func(a named) bool { return a.name == one.name }) { // an array that cannot be looked at
 			continue
 		}
@@ -81,8 +80,9 @@ func (w *watcher) lead(ctx context.Context, sampler *watch.Sampler) {
 func (w *watcher) several(ctx context.Context, sampler *watch.Sampler, one wanted) {
 	const rarely = 64 // times as seldom
 	wait := w.interval
-	hint := time.AfterFunc(hintAfter*w.interval, func() { w.hint(ctx, one) })
-	defer hint.Stop()
+	hinting, stop := context.WithCancel(ctx)
+	defer stop()
+	go w.later(hinting, one.program, func() bool { w.hint(hinting, one); return true })
 	for {
 		if w.find(ctx, sampler, one) {
 			wait = w.interval
@@ -102,16 +102,45 @@ func (w *watcher) several(ctx context.Context, sampler *watch.Sampler, one wante
 // hintAfter is how many looks a name or a pattern may mean nothing before that is told.
 const hintAfter = 10
 
+// later tells something after so many looks, of which those do not count that are made while the program imports its modules, which may take a few
+// times as long. tell reports false if there is nothing to tell yet.
+func (w *watcher) later(ctx context.Context, program string, tell func() bool) {
+	ask := time.NewTicker(w.interval)
+	defer ask.Stop()
+	importing := false
+	for since, all := 0, 0; ; all++ {
+		select {
+		case <-ask.C:
+		case <-ctx.Done():
+			return
+		case <-w.sessions[program].Done():
+			return
+		}
+		if since++; all < importsTake*hintAfter {
+			if importing = imports(ctx, w.sessions[program], importing); importing {
+				since = 0
+			}
+		}
+		if since >= hintAfter && tell() {
+			return
+		}
+	}
+}
+
 // absent says why nothing was seen of a name, if it is so for a while. It goes on being looked for.
 func (w *watcher) absent(ctx context.Context, sampler *watch.Sampler, one wanted) {
-	hint := time.AfterFunc(hintAfter*w.interval, func() {
+	go w.later(ctx, one.program, func() bool {
 		all := sampler.State().Arrays
 		i := slices.IndexFunc(all, func(a watch.Series) bool { return a.Name == one.label })
-		if i >= 0 && all[i].Looks == 0 && all[i].Error != "" && ctx.Err() == nil {
-			_, _ = fmt.Fprintf(w.env.stderr, "ndbridge: %s\n", prose.Line(all[i].Error))
+		if i < 0 || all[i].Looks > 0 {
+			return true
 		}
+		if all[i].Error == "" || ctx.Err() != nil { // there was no look yet
+			return false
+		}
+		_, _ = fmt.Fprintf(w.env.stderr, "ndbridge: %s\n", prose.Line(all[i].Error))
+		return true
 	})
-	context.AfterFunc(ctx, func() { hint.Stop() })
 }
 
 // hint says that a pattern means nothing yet, and why if that is known.
@@ -128,64 +157,11 @@ func (w *watcher) hint(ctx context.Context, one wanted) {
 	}
 }
 
-// find adds the arrays that there are now, and reports whether there are new ones, or none yet.
-func (w *watcher) find(ctx context.Context, sampler *watch.Sampler, one wanted) bool {
-	all := w.namesOf(ctx, one.program, one.name)
-	prefix := strings.TrimSuffix(one.label, one.name)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.found[one] == nil {
-		w.found[one] = make(map[string]bool)
-	}
-	before := len(w.found[one])
-	for _, a := range all {
-		if array, err := w.arrays[one.program].Array(a.name); err == nil {
-			w.found[one][a.name] = true
-			array.Name, array.Passing = prefix+a.name, true
-			sampler.Add(array)
-			for i := range a.also {
-				a.also[i] = prefix + a.also[i]
-			}
-			sampler.Also(array.Name, a.also)
-		}
-	}
-	return before == 0 || len(w.found[one]) > before
-}
-
 // missing is what means several arrays and has none yet.
 func (w *watcher) missing() []wanted {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(w.wanted), func(one wanted) bool { return !one.several() || len(w.found[one]) > 0 })
-}
-
-// maxWatched is how many arrays are watched if none are named.
-const maxWatched = 1024
-
-// named is an array by its names.
-type named struct {
-	name string
-	also []string
-}
-
-// namesOf gives the arrays that a pattern means now, or all if it is "".
-func (w *watcher) namesOf(ctx context.Context, program, pattern string) (all []named) {
-	s := w.sessions[program]
-	if pattern != "" {
-		names, _ := s.Names(ctx, pattern) // an error is there the next time, too, and there are no names then
-		for _, name := range names {
-			all = append(all, named{name: name})
-		}
-		return all
-	}
-	variables, _ := looks.Variables(ctx, s)
-	found, _ := looks.Search(ctx, s, contract.Search{Pattern: names.Every, Limit: maxWatched})
-	for _, e := range looks.Join(found, variables, maxWatched).Entries {
-		if e.Err == nil {
-			all = append(all, named{e.Name, slices.Clone(e.Also)})
-		}
-	}
-	return all
 }
 
 // unseen says which arrays there was no look at, and why. That is a failure if somebody has named one, or if there is no other.

@@ -129,7 +129,7 @@ func (o *watchOutput) print(state watch.State) error {
 			if _, err := fmt.Fprintf(stdout, "%s  %s%s  %s\n", p.Time.Format(time.TimeOnly), step, prose.Line(a.Name), watch.Sum(a)); err != nil {
 				return err
 			}
-		} else if a.Error != "" && o.w.json {
+		} else if a.Error != "" && o.w.json && !a.Passed {
 			if err := writeJSON(stdout, lookRecord{Name: a.Name, DType: a.Type, Shape: a.Shape, Error: &a.Error}); err != nil {
 				return err
 			}

@@ -150,8 +150,8 @@ type Event struct {
 	Figure  string       `json:"figure"`
 	Value   stats.Number `json:"value"`
 	Version uint64       `json:"version"` // of the array, if it was published
-	// Step is the step at which the condition was met, and Before the last one at which it was not; null if no step
-	// is watched, if there was none then, or if the condition was met from the first look.
+	// Step is the step at which the condition was met, and Before the last one at which it is known that it was not: all elements were
+	// read since, and did not meet it. They are null if no step is watched, if there was none then, or if that is not known.
 	Step   *stats.Number `json:"step"`
 	Before *stats.Number `json:"before"`
 	Seen   int           `json:"seen"`

@@ -103,6 +103,8 @@ type watched struct {
 	passing  bool
 	also     []string // other names; the sampler's lock guards it
 	lost     int      // looks in a row that did not find it
+	there    int      // looks in a row that found it
+	came     bool     // it was found again after it was not
 	view     *core.View
 	onGPU    bool       // which sums it up
 	summed   *core.View // that of the last figures
@@ -116,8 +118,9 @@ type watched struct {
 	binning  float64 // seconds that they took
 	saved    float64 // of what looks may take, for the next ones
 	seed     uint64
-	quiet    map[string]int // looks since the condition of an alarm that was raised was met
-	clean    map[string]*stats.Number
+	quiet    map[string]int           // looks since the condition of an alarm that was raised was met
+	clean    map[string]*stats.Number // the last step at which the condition of an alarm was not met
+	sweeps   map[string]sweep         // the looks at samples that have not met it
 }
 
 // New makes a sampler.
@@ -143,7 +146,7 @@ func (s *Sampler) Add(arrays ...Array) {
 		if !there {
 			s.arrays = slices.Insert(s.arrays, i, &watched{
 				Series: Series{Name: a.Name}, program: a.Program, of: a.Of, passing: a.Passing, sample: 1 << 16,
-				quiet: make(map[string]int), clean: make(map[string]*stats.Number),
+				quiet: make(map[string]int), clean: make(map[string]*stats.Number), sweeps: make(map[string]sweep),
 			})
 		}
 	}
@@ -248,11 +251,16 @@ func closeAll(arrays []*watched) {
 func (s *Sampler) record(w *watched, sum *stats.Summary, err error, step *stats.Number) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if errors.Is(err, core.ErrNotFound) {
+	lost := errors.Is(err, core.ErrNotFound)
+	w.Passed = lost && w.passing
+	if lost {
 		w.lost++
+		w.there = 0
 	} else {
 		w.Tries++
+		w.came = w.came || w.lost > 0
 		w.lost = 0
+		w.there++
 	}
 	if err != nil {
 		w.Error = err.Error()
@@ -291,7 +299,7 @@ func (s *Sampler) judge(w *watched, sum *stats.Summary, unchanged time.Duration,
 		value := a.value(sum, unchanged)
 		quiet, known := w.quiet[a.text]
 		if !a.holds(value) {
-			w.clean[a.text] = before
+			w.notMet(a, sum, before)
 			if known {
 				if quiet++; quiet >= rearm {
 					delete(w.quiet, a.text)
@@ -302,8 +310,9 @@ func (s *Sampler) judge(w *watched, sum *stats.Summary, unchanged time.Duration,
 			continue
 		}
 		raised = append(raised, a.text)
+		delete(w.sweeps, a.text)
 		w.quiet[a.text] = 0
-		if known {
+		if known || w.passing && s.told(w, a) {
 			continue
 		}
 		e := Event{

@@ -39,6 +39,7 @@ type Series struct {
 	Error  string         `json:"error"` // of the last look; "": it went well
 	Looks  int            `json:"looks"`
 	Tries  int            `json:"-"` // looks, and those that failed although the program has something of this name
+	Passed bool           `json:"-"` // the array is [Array.Passing], and its name led to nothing at the last look
 	// Changed is when the array was last seen to have changed: by its version if it is published, by its figures if all
 	// elements are looked at, and else by those of the same few thousand elements.
 	Changed time.Time `json:"changed"`

@@ -1,11 +1,13 @@
 package watch
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core/coretest"
+	"github.com/ndbridge/ndbridge/stats"
 )
 
 // TestSamplesReadAllInTurn finds one NaN after as many looks as a sample goes into the array, wherever it is, though each look takes another time.
@@ -35,5 +37,43 @@ func TestSamplesReadAllInTurn(t *testing.T) {
 	// Samples whose size has changed a lot begin anew: on a busy machine one may be late.
 	if late > planted/8 {
 		t.Errorf("%d of %d were found late", late, planted)
+	}
+}
+
+// TestSamplesSayNothingOfWhatTheyMiss plants a NaN, once, in an array of which each look reads a part: samples may miss it for a while. An alarm
+// says of no step after that that there was none, and of no step before all elements were read that there was none.
+func TestSamplesSayNothingOfWhatTheyMiss(t *testing.T) {
+	t.Parallel()
+	const planted = 200
+	missed, known := 0, 0
+	for place := range 8 {
+		data, step := make([]float32, 1<<18), 0
+		var event *Event
+		s := New(Options{
+			Budget: 1e-9, Alarms: []Alarm{alarm(t, "nan")}, Step: func(context.Context) *stats.Number { return new(stats.Number(step)) },
+			Raised: func(e Event) { event = &e },
+		})
+		s.Add(array("x", of(coretest.NewView(t, data))))
+		for ; event == nil && step < 10*planted; step++ {
+			if step == planted {
+				data[place*len(data)/8+12_345] = float32(math.NaN())
+			}
+			rounds(t, s, 1, func(int) {})
+		}
+		switch {
+		case event == nil:
+			t.Fatal("no alarm")
+		case event.Before == nil:
+		case *event.Before >= planted:
+			t.Errorf("%s, but it was there from step %d", event, planted)
+		default:
+			known++
+		}
+		if event != nil && *event.Step > planted {
+			missed++
+		}
+	}
+	if missed == 0 || known == 0 {
+		t.Errorf("%d were missed at first, and of %d it was known when they were not there", missed, known)
 	}
 }

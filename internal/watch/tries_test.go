@@ -157,3 +157,25 @@ func TestRemove(t *testing.T) {
 		}
 	}
 }
+
+// TestLasting has one array be there at each look, one not at all, and one at every other look, and later always.
+func TestLasting(t *testing.T) {
+	t.Parallel()
+	v := coretest.NewView(t, []float32{1})
+	round := 0
+	s := New(Options{})
+	s.Add(array("always", of(v)), array("never", func(context.Context, *core.View) (*core.View, error) { return nil, core.ErrNotFound }),
+		array("passing", func(context.Context, *core.View) (*core.View, error) {
+			if round < 10 && round%2 == 1 {
+				return nil, core.ErrNotFound
+			}
+			return v.Transpose()
+		}))
+	for ; round < 10+4*givenUp; round++ {
+		rounds(t, s, 1, func(int) {})
+		l := s.Lasting()
+		if _, ok := l["never"]; !ok || l["never"] || l["always"] != (round > 0) || round > 2 && l["passing"] != (round >= 9+4*givenUp) {
+			t.Errorf("round %d: %v", round, l)
+		}
+	}
+}

@@ -337,3 +337,24 @@ func TestAddAtTheEnd(t *testing.T) {
 		t.Errorf("the end: %v, want context.Canceled", err)
 	}
 }
+
+// TestAlarmsAreOfAnArrayOnce watches one array under three names, which nobody has given, and one that somebody has.
+func TestAlarmsAreOfAnArrayOnce(t *testing.T) {
+	t.Parallel()
+	data := make([]float32, 100)
+	v := coretest.NewView(t, data)
+	raised := make(map[string]int)
+	s := New(Options{Alarms: []Alarm{alarm(t, "nan")}, Raised: func(e Event) { raised[e.Name]++ }})
+	for _, name := range []string{"a", "b", "c"} {
+		s.Add(Array{Name: name, Program: each{}, Of: of(v), Passing: true})
+	}
+	s.Add(array("named", of(v)), Array{Name: "other", Program: each{}, Of: of(coretest.NewView(t, []float32{float32(math.NaN())})), Passing: true})
+	rounds(t, s, 5, func(round int) {
+		if round == 2 {
+			data[3] = float32(math.NaN())
+		}
+	})
+	if len(raised) != 3 || raised["a"] != 1 || raised["named"] != 1 || raised["other"] != 1 {
+		t.Errorf("alarms: %v", raised)
+	}
+}

@@ -23,6 +23,19 @@ func (s *Sampler) Also(name string, also []string) {
 	}
 }
 
+// Lasting gives the names that are watched, and whether they last: they have led to an array at each look, at two at least, or for a while since they did
+// not. Variables of a function that comes and goes do not.
+func (s *Sampler) Lasting() map[string]bool {
+	const few, many = 2, 4 * givenUp
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lasting := make(map[string]bool)
+	for _, w := range s.arrays {
+		lasting[w.Name] = w.there >= many || w.there >= few && !w.came
+	}
+	return lasting
+}
+
 // SetStep names another count of the program's steps, or none: see [Options].
 func (s *Sampler) SetStep(step func(ctx context.Context) *stats.Number) {
 	s.mu.Lock()
