@@ -77,3 +77,19 @@ func TestTreeValues(t *testing.T) {
 		p.until(row + "?.querySelector('.now')?.textContent === '" + value + "' && " + card + "?.querySelector('.value').textContent === '" + value + "'")
 	}
 }
+
+// TestScalarsMakeRoom has a variable come when there are more arrays of one element below others than lines are drawn.
+func TestScalarsMakeRoom(t *testing.T) {
+	orders := filepath.Join(t.TempDir(), "orders")
+	write := func(lines string) {
+		if err := os.WriteFile(orders, []byte(lines), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const many = "d = {str(i): np.zeros(1) for i in range(150)}\n"
+	write(many)
+	p := open(t, inspectWith(t, nil, "ordered.py", orders), 1280, 860)
+	p.until("document.querySelectorAll('[data-scalar]').length === 100")
+	write(many + "loss = np.ones(1)\n")
+	p.until("document.querySelector('[data-scalar=loss] .value')?.textContent === '1' && document.querySelectorAll('[data-scalar]').length === 100")
+}

@@ -30,6 +30,12 @@ export class Line {
 /** How many lines the overview has at most. */
 const maxCards = 100;
 
+/**
+ * Whether a name is that of a variable, and not of what lies below one.
+ * @param {string} name
+ */
+const isVariable = (name) => !/[.[]/.test(name.replace(/^.*\(\)\./, ""));
+
 export class Overview {
   /** @param {(name: string) => void} open */
   constructor(open) {
@@ -97,7 +103,7 @@ export class Overview {
 
   /** @param {string} name */
   card(name) {
-    if (this.cards.size >= maxCards) return null;
+    if (this.cards.size >= maxCards && !this.makeRoom(name)) return null;
     const value = el("span", { class: "value" }), out = el("span", { class: "readout" });
     const chart = plots.history(`${name} over time`, out, [name], 110);
     const node = el("section", { class: "card", "data-scalar": name },
@@ -105,5 +111,16 @@ export class Overview {
     const card = { chart, value, node };
     this.cards.set(name, card);
     return card;
+  }
+
+  /**
+   * Takes away a card of what lies below a variable, such as an optimizer's count of steps of one weight, if a variable needs the place.
+   * @param {string} name
+   */
+  makeRoom(name) {
+    const other = isVariable(name) && [...this.cards.keys()].reverse().find((n) => !isVariable(n));
+    if (!other) return false;
+    this.cards.get(other)?.node.remove();
+    return this.cards.delete(other);
   }
 }
