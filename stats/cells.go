@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -34,7 +35,7 @@ func PlaneOf(l core.Layout) Plane {
 
 // CellOptions says how elements become cells. The zero value, as a nil *CellOptions, means all elements.
 type CellOptions struct {
-	PerCell int        // look at no more than so many elements of each cell, evenly spread; 0: all
+	PerCell int        // look at no more than so many elements of each cell, one of each of equal parts; 0: all
 	Base    *core.View // is subtracted first; see Options.Base
 	Workers int        // 0: GOMAXPROCS
 }
@@ -184,6 +185,15 @@ func newDrawing(src *source, rows, columns, width, height, perCell int) *drawing
 
 func ceil(a, b int) int { return (a + b - 1) / b }
 
+// somewhere gives one of n places, for each step another one: elements at equal distances might all be of one kind, as every second one is.
+func somewhere(step, n int) int {
+	if n == 1 {
+		return 0
+	}
+	place, _ := bits.Mul64(scatter(uint64(step)), uint64(n)) //nolint:gosec // both are positive
+	return int(place)                                        //nolint:gosec // it is below n
+}
+
 // run fills rows of cells on several goroutines, the caller's among them.
 func (d *drawing) run(ctx context.Context, workers int) error {
 	if workers == 0 {
@@ -215,7 +225,8 @@ func (d *drawing) run(ctx context.Context, workers int) error {
 func (d *drawing) row(ctx context.Context, y int, sums []moments, buf []float64) (seen int, err error) {
 	clear(sums)
 	from, to := muldiv(d.Rows, y, d.Height), muldiv(d.Rows, y+1, d.Height)
-	for line := from; line < to && err == nil; line += d.stepY {
+	for step := from; step < to && err == nil; step += d.stepY {
+		line := step + somewhere(step, min(d.stepY, to-step))
 		err = d.src.touch(ctx, buf[blockLen:], func(r reader) error {
 			if d.narrow() {
 				d.line(sums, line, buf[:blockLen], r)
@@ -276,7 +287,7 @@ func (d *drawing) cell(m *moments, x, line int, buf []float64, r reader) (seen i
 	}
 	n := 0
 	for ; from < to; from += d.stepX {
-		r.fill(buf[n:n+1], at+from)
+		r.fill(buf[n:n+1], at+from+somewhere(at+from, min(d.stepX, to-from)))
 		if n++; n == len(buf) {
 			add(n)
 			n = 0

@@ -180,3 +180,28 @@ func TestNarrowCells(t *testing.T) {
 		}
 	}
 }
+
+// TestSampledCellsSeeWhatRepeats looks at some elements of arrays that repeat themselves in steps of all sizes.
+func TestSampledCellsSeeWhatRepeats(t *testing.T) {
+	t.Parallel()
+	for _, every := range []int{2, 3, 4, 8, 16} {
+		const rows, columns = 256, 1024
+		data := make([]float32, rows*columns)
+		for i := range data {
+			if i/columns%every == every-1 && i%columns%every == every-1 {
+				data[i] = float32(every * every)
+			}
+		}
+		c, err := stats.Image(t.Context(), coretest.NewView(t, data, rows, columns), stats.Plane{Y: 0, X: 1}, 16, 4, &stats.CellOptions{PerCell: 1024})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mean := 0.0
+		for _, x := range c.Mean {
+			mean += x / float64(len(c.Mean))
+		}
+		if c.Exact() || math.Abs(mean-1) > 0.4 {
+			t.Errorf("one in %d: the mean is %v, want about 1; exact: %t", every*every, mean, c.Exact())
+		}
+	}
+}

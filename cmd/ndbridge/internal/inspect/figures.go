@@ -151,6 +151,9 @@ func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summ
 	}
 	var err error
 	o := stats.CellOptions{PerCell: perPoint, Base: base, Workers: 1}
+	if l.Exact {
+		o.PerCell, o.Workers = 0, 0
+	}
 	if l.Spectrum {
 		st.Spectrum, err = spectrumOf(ctx, v, l.Line, l.At, o)
 	} else {

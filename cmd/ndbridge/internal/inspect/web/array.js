@@ -94,7 +94,7 @@ export class ArrayPage {
       el("header", { class: "title" }, el("h1", {}, format.visible(this.entry.name)), this.badges),
       this.error, this.facts,
       ofNumbers(el("section", { class: "card wide" }, this.figures, this.health, this.healthText)),
-      ofNumbers(el("section", { class: "card", "aria-label": "Picture" }, el("div", { class: "head" }, this.pictureTitle, this.picture.out),
+      ofNumbers(el("section", { class: "card", "aria-label": "Picture" }, el("div", { class: "head" }, this.pictureTitle, this.picture.sample, this.picture.out),
         this.controls, this.picture.node, el("div", { class: "under" }, this.picture.scale))),
       ofNumbers(el("div", { class: "column" },
         el("section", { class: "card", "aria-label": "Histogram" },
@@ -279,7 +279,7 @@ export class ArrayPage {
       this.histogram.set([x, h.counts], this.look.log ? "log" : "");
     }
     if (s.line) this.line.set([s.line.mean.map((/** @type {number} */ _, /** @type {number} */ i) => Math.floor((i * s.line.columns) / s.line.mean.length)), s.line.min, s.line.mean, s.line.max]);
-    put(this.lineTitle, s.spectrum ? `Spectrum of ${format.count(s.spectrum.of)} elements` : "Line");
+    put(this.lineTitle, s.spectrum ? `Spectrum of ${format.count(s.spectrum.of)} elements` : !s.line || s.line.exact ? "Line" : "Line of a sample");
     if (s.spectrum) this.line.set([s.spectrum.periods, s.spectrum.amplitude, s.spectrum.amplitude, s.spectrum.amplitude]);
     this.lineCard.hidden = !s.line && !s.spectrum;
   }

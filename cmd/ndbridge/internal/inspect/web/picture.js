@@ -10,6 +10,7 @@ import { nanColour, packed, table } from "./colours.js";
  * @property {"heat" | "image"} kind
  * @property {number} version
  * @property {boolean} torn
+ * @property {boolean} exact all elements of the cells were looked at
  * @property {number} y
  * @property {number} x
  * @property {number[]} at
@@ -45,6 +46,7 @@ export class Picture {
     this.canvas = el("canvas", { class: "canvas", tabIndex: 0, role: "img" });
     this.canvas.setAttribute("aria-keyshortcuts", "ArrowLeft ArrowRight ArrowUp ArrowDown + - 0");
     this.out = el("div", { class: "readout", "aria-live": "off" });
+    this.sample = el("span", { hidden: true, title: "Only some elements of each cell were looked at" }, "a sample");
     this.low = el("span", {});
     this.high = el("span", {});
     this.ramp = el("canvas", { width: 256, height: 1, class: "ramp" });
@@ -108,6 +110,7 @@ export class Picture {
     const h = this.header, p = this.payload;
     if (!h || !p) return;
     this.error.hidden = !h.error;
+    this.sample.hidden = h.exact || h.kind !== "heat" || !h.width;
     this.error.textContent = format.visible(h.error ?? "");
     if (!h.width || !h.height) { // there are no elements any more, or no such picture of them
       this.canvas.width = 0;
