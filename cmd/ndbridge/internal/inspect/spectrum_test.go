@@ -43,6 +43,22 @@ func TestSpectrum(t *testing.T) {
 	}
 }
 
+// TestSpectrumHighest gives the wave of two elements, which has no mirror image, its own amplitude and not twice as much.
+func TestSpectrumHighest(t *testing.T) {
+	t.Parallel()
+	data := make([]float64, 4096)
+	for i := range data {
+		data[i] = 3 - 6*float64(i%2)
+	}
+	s, err := spectrumOf(t.Context(), coretest.NewView(t, data), 0, []int{0}, stats.CellOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := float64(s.Amplitude[len(s.Amplitude)-1]); math.Abs(got-3) > 0.01 {
+		t.Errorf("the amplitude of the highest frequency is %v, want 3", got)
+	}
+}
+
 // TestSpectrumOfNothing has no waves in what does not change, or is no number.
 func TestSpectrumOfNothing(t *testing.T) {
 	t.Parallel()
