@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core/coretest"
@@ -73,5 +74,20 @@ func TestSpectrumOfNothing(t *testing.T) {
 				t.Errorf("%v: the wave at %v has amplitude %v", data, s.Periods[i], x)
 			}
 		}
+	}
+}
+
+// TestExactLine finds the one great element of a long line where all elements are asked for.
+func TestExactLine(t *testing.T) {
+	t.Parallel()
+	data := make([]float64, 8*leastSample)
+	data[len(data)/2+1] = 7
+	l := look{Exact: true}
+	c, err := stats.Line(t.Context(), coretest.NewView(t, data), 0, []int{0}, lineCells, &stats.CellOptions{PerCell: l.perPoint(), Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.Exact() || slices.Max(c.Max) != 7 {
+		t.Errorf("%d of %d elements were looked at, the greatest is %v", c.Seen, len(data), slices.Max(c.Max))
 	}
 }
