@@ -150,16 +150,21 @@ func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summ
 		return st, nil
 	}
 	var err error
-	o := stats.CellOptions{PerCell: perPoint, Base: base, Workers: 1}
-	if l.Exact {
-		o.PerCell, o.Workers = 0, 0
-	}
+	o := stats.CellOptions{PerCell: l.perPoint(), Base: base, Workers: 1}
 	if l.Spectrum {
 		st.Spectrum, err = spectrumOf(ctx, v, l.Line, l.At, o)
 	} else {
 		st.Line, err = stats.Line(ctx, v, l.Line, l.At, lineCells, &o)
 	}
 	return st, err
+}
+
+// perPoint is how many elements of each point of a line are looked at; 0: all.
+func (l look) perPoint() int {
+	if l.Exact {
+		return 0
+	}
+	return perPoint
 }
 
 // took is what figures took of processors, with those that the look's thread knows nothing of: several threads make those of all elements.

@@ -79,6 +79,9 @@ func amplitudes(xs []float64) []float64 {
 	for i := range out {
 		out[i] = 2 * cmplx.Abs(waves[i]) / weights
 	}
+	// Every other wave has a mirror image above n/2, which holds half of its amplitude.
+	out[0] /= 2
+	out[n/2] /= 2
 	return out
 }
 

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core/coretest"
@@ -43,6 +44,22 @@ func TestSpectrum(t *testing.T) {
 	}
 }
 
+// TestSpectrumHighest gives the wave of two elements, which has no mirror image, its own amplitude and not twice as much.
+func TestSpectrumHighest(t *testing.T) {
+	t.Parallel()
+	data := make([]float64, 4096)
+	for i := range data {
+		data[i] = 3 - 6*float64(i%2)
+	}
+	s, err := spectrumOf(t.Context(), coretest.NewView(t, data), 0, []int{0}, stats.CellOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := float64(s.Amplitude[len(s.Amplitude)-1]); math.Abs(got-3) > 0.01 {
+		t.Errorf("the amplitude of the highest frequency is %v, want 3", got)
+	}
+}
+
 // TestSpectrumOfNothing has no waves in what does not change, or is no number.
 func TestSpectrumOfNothing(t *testing.T) {
 	t.Parallel()
@@ -57,5 +74,20 @@ func TestSpectrumOfNothing(t *testing.T) {
 				t.Errorf("%v: the wave at %v has amplitude %v", data, s.Periods[i], x)
 			}
 		}
+	}
+}
+
+// TestExactLine finds the one great element of a long line where all elements are asked for.
+func TestExactLine(t *testing.T) {
+	t.Parallel()
+	data := make([]float64, 8*leastSample)
+	data[len(data)/2+1] = 7
+	l := look{Exact: true}
+	c, err := stats.Line(t.Context(), coretest.NewView(t, data), 0, []int{0}, lineCells, &stats.CellOptions{PerCell: l.perPoint(), Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.Exact() || slices.Max(c.Max) != 7 {
+		t.Errorf("%d of %d elements were looked at, the greatest is %v", c.Seen, len(data), slices.Max(c.Max))
 	}
 }
