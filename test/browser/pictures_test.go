@@ -274,3 +274,18 @@ func TestSavePicture(t *testing.T) {
 		}
 	}
 }
+
+// TestZoomsThatComeTogether zooms and moves before the picture that was asked for is there, by keys and with the wheel.
+func TestZoomsThatComeTogether(t *testing.T) {
+	p := open(t, inspectWith(t, nil, "ordered.py", filepath.Join(t.TempDir(), "orders")), 1280, 860)
+	p.js(ofPictures)
+	p.show("x")
+	p.until("canvas()?.getAttribute('aria-label')?.includes('rows 0 to 100')")
+	p.js("canvas().focus(); for (const key of ['+', '+', 'ArrowDown']) canvas().dispatchEvent(new KeyboardEvent('keydown', { key }))")
+	p.until("canvas().getAttribute('aria-label').includes('rows 44 to 69')") // 25 of 100, and a quarter of that further down
+	p.js("canvas().dispatchEvent(new KeyboardEvent('keydown', { key: '0' }))")
+	p.until("canvas().getAttribute('aria-label').includes('rows 0 to 100')")
+	p.js("{ const box = canvas().getBoundingClientRect(); for (let i = 0; i < 6; i++) canvas().dispatchEvent(new WheelEvent('wheel', " +
+		"{ deltaY: -100, ctrlKey: true, clientX: box.left + box.width / 2, clientY: box.top + box.height / 2 })); }")
+	p.until("(([from, to]) => to - from === 23)(canvas().getAttribute('aria-label').match(/rows (\\d+) to (\\d+)/).slice(1))") // 100 exp(-1.5)
+}

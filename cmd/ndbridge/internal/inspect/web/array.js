@@ -65,6 +65,10 @@ export class ArrayPage {
         if (width !== this.look.width || height !== this.look.height) this.change({ width, height });
       },
       shape: () => this.extent(),
+      part: () => {
+        const [rows, columns] = this.extent();
+        return { rows: within(this.look.rows, rows), columns: within(this.look.columns, columns) };
+      },
     });
     this.badges = el("span", { class: "badges" });
     this.facts = el("dl", { class: "facts-row" });
@@ -371,3 +375,11 @@ export class ArrayPage {
     return true;
   }
 }
+
+/**
+ * A part that was asked for, or all where it is not one.
+ * @param {[number, number]} part
+ * @param {number} n
+ * @returns {[number, number]}
+ */
+const within = (part, n) => (part[0] < part[1] && part[1] <= n ? part : [0, n]);

@@ -40,6 +40,7 @@ export class Picture {
    * @param {(rows: [number, number] | null, columns: [number, number] | null) => void} on.zoom asks for another part; null: all
    * @param {(width: number, height: number) => void} on.size says how many cells there is room for
    * @param {() => [number, number]} on.shape rows and columns of all of the plane
+   * @param {() => {rows: [number, number], columns: [number, number]}} on.part what was asked for last, which may not be shown yet
    */
   constructor(on) {
     this.on = on;
@@ -259,8 +260,8 @@ export class Picture {
   zoom(factor, fx = 0.5, fy = 0.5) {
     const h = this.header;
     if (!h || h.kind === "image") return;
-    const [rows, columns] = this.on.shape();
-    this.on.zoom(scaled(h.rows, factor, fy, rows), scaled(h.columns, factor, fx, columns));
+    const [rows, columns] = this.on.shape(), part = this.on.part();
+    this.on.zoom(scaled(part.rows, factor, fy, rows), scaled(part.columns, factor, fx, columns));
   }
 
   /**
@@ -270,8 +271,8 @@ export class Picture {
   pan(dy, dx) {
     const h = this.header;
     if (!h || h.kind === "image") return;
-    const [rows, columns] = this.on.shape();
-    this.on.zoom(moved(h.rows, dy, rows), moved(h.columns, dx, columns));
+    const [rows, columns] = this.on.shape(), part = this.on.part();
+    this.on.zoom(moved(part.rows, dy, rows), moved(part.columns, dx, columns));
   }
 
   listen() {
@@ -288,7 +289,7 @@ export class Picture {
     c.addEventListener("pointerdown", (e) => {
       const h = this.header;
       if (!h || h.kind === "image" || e.button !== 0) return;
-      drag = { x: e.clientX, y: e.clientY, rows: h.rows, columns: h.columns };
+      drag = { x: e.clientX, y: e.clientY, ...this.on.part() };
       c.setPointerCapture(e.pointerId);
     });
     c.addEventListener("pointerup", () => { drag = null; });
