@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/shm"
@@ -31,6 +32,34 @@ func checkRoom(size int64) error {
 		Err:    fmt.Errorf("it can only be copied, and of the %d bytes that this needs %d are available", size, free),
 		Remedy: "look at a part of the array, or give the program memory that can be shared",
 	}
+}
+
+// room is the memory that promotions may take. Its method is safe for concurrent use.
+type room struct {
+	left  func() int64
+	taken atomic.Int64 // since that was asked
+}
+
+var forPromotion = room{left: func() int64 { return available("/") }} //nolint:gochecknoglobals // a process has one memory
+
+// neighbours is the size up to which the heap promotes others that are as small in the same turn, if a fork has made them private; largeCopy at most.
+const neighbours = 256 << 10
+
+// take reports whether there is memory for a promotion of so many bytes, of one of several or not. The old pages may stay, as those of a child,
+// so many promotions of small arrays may take as much as one of a large array. So much is left as may be promoted until memory is asked about again.
+func (r *room) take(size int64, several bool) bool {
+	taken := size
+	if several && size <= neighbours {
+		taken = largeCopy
+	}
+	if r.taken.Add(taken) < largeCopy {
+		return true
+	}
+	if size+largeCopy > r.left() {
+		return false // whoever is next asks again
+	}
+	r.taken.Store(0)
+	return true
 }
 
 // available gives how many bytes of memory this process can get before the kernel has to end one: of the machine,

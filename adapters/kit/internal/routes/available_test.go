@@ -55,3 +55,26 @@ func TestAvailable(t *testing.T) {
 		t.Errorf("%d bytes are available here", free)
 	}
 }
+
+// TestRoomForPromotions promotes many arrays, of which none takes much, until there is no memory left.
+func TestRoomForPromotions(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int64{100 << 10, 3 << 20, 60 << 20, 100 << 20} {
+		left, asked := int64(1<<30), 0
+		r := room{left: func() int64 { asked++; return left }}
+		n := int64(0)
+		for r.take(size, true) {
+			n++
+			left -= size
+			if size <= neighbours { // with others
+				left -= largeCopy - size
+			}
+		}
+		if left < 0 || left > 2*largeCopy+size || asked == 0 || int64(asked) > n+1 {
+			t.Errorf("%d arrays of %d bytes leave %d, asked %d times", n, size, left, asked)
+		}
+		if left = 1 << 30; !r.take(size, false) {
+			t.Errorf("%d bytes: there is memory again", size)
+		}
+	}
+}

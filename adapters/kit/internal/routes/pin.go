@@ -51,7 +51,7 @@ func (p *pin) Renew(writable bool) (_ kit.Backing, shift int64, err error) {
 
 // promotable reports whether to promote a block: there is room for it, and no device knows the memory, which might write there.
 func (p *pin) promotable(b *HeapBlock) bool {
-	if checkRoom(b.Offset+b.Available) != nil {
+	if !forPromotion.take(b.Offset+b.Available, true) {
 		return false
 	}
 	if !gpu.Active() {

@@ -212,10 +212,10 @@ func (r *Router) Promote(a Array) bool {
 	case b.Backing != nil: // another request has promoted it
 		return true
 	case b.Reason == contract.ReasonFrozen:
-		return checkRoom(b.Offset+b.Available) == nil && r.heap.Promote(lo, r.promote)
+		return forPromotion.take(b.Offset+b.Available, false) && r.heap.Promote(lo, r.promote)
 	}
 	size := r.heap.Outside(lo, n, false)
-	promoted := size > 0 && checkRoom(size) == nil && r.heap.Promote(lo, r.promote) ||
+	promoted := size > 0 && forPromotion.take(size, false) && r.heap.Promote(lo, r.promote) ||
 		r.described(lo).Backing != nil // another one did, while this one waited for it
 	if !promoted {
 		r.heap.Refuse(lo)
