@@ -59,7 +59,7 @@ func TestUndisturbedLaunches(t *testing.T) {
 }
 
 func undisturbedLaunches(t *testing.T, name string) {
-	const enough, stall = 10, 100_000.0 // the last in microseconds
+	const enough, stall = 10, 100_000.0             // the last in microseconds
 	slowTurns, fastTurns, launches := 31, 5, 20_000 // the fewer looks there are, the less differs
 	if os.Getenv("CUDASIM_DEVICES") != "" {         // where each launch takes the CPU a while
 		slowTurns, fastTurns, launches = 1, 1, 200
