@@ -42,17 +42,14 @@ type room struct {
 
 var forPromotion = room{left: func() int64 { return available("/") }} //nolint:gochecknoglobals // a process has one memory
 
-// neighbours is the size up to which the heap promotes others that are as small in the same turn, if a fork has made them private; largeCopy at most.
-const neighbours = 256 << 10
-
-// take reports whether there is memory for a promotion of so many bytes, of one of several or not. The old pages may stay, as those of a child,
-// so many promotions of small arrays may take as much as one of a large array. So much is left as may be promoted until memory is asked about again.
+// take reports whether there is memory for a promotion of so many bytes; several says that the heap may promote small blocks besides, of largeCopy
+// together. The old pages may stay, as those of a child, so many promotions of small arrays may take as much as one of a large array. So much is
+// left as may be promoted until memory is asked about again.
 func (r *room) take(size int64, several bool) bool {
-	taken := size
-	if several && size <= neighbours {
-		taken = largeCopy
+	if several {
+		size += largeCopy
 	}
-	if r.taken.Add(taken) < largeCopy {
+	if r.taken.Add(size) < largeCopy {
 		return true
 	}
 	if size+largeCopy > r.left() {

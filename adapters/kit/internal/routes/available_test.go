@@ -3,6 +3,7 @@ package routes
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -56,25 +57,25 @@ func TestAvailable(t *testing.T) {
 	}
 }
 
-// TestRoomForPromotions promotes many arrays, of which none takes much, until there is no memory left.
+// TestRoomForPromotions promotes arrays of several sizes, of which few takes much, alone and with others of the heap, until there is no memory left.
 func TestRoomForPromotions(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int64{100 << 10, 3 << 20, 60 << 20, 100 << 20} {
-		left, asked := int64(1<<30), 0
-		r := room{left: func() int64 { asked++; return left }}
-		n := int64(0)
-		for r.take(size, true) {
-			n++
-			left -= size
-			if size <= neighbours { // with others
-				left -= largeCopy - size
+	for _, sizes := range [][]int64{{100 << 10}, {3 << 20}, {60 << 20}, {100 << 20}, {100 << 10, 60 << 20}, {100 << 20, 60 << 20}} {
+		for _, several := range []bool{false, true} {
+			left, asked, n := int64(1<<30), 0, 0
+			r := room{left: func() int64 { asked++; return left }}
+			for ; r.take(sizes[n%len(sizes)], several && n%2 == 0); n++ {
+				left -= sizes[n%len(sizes)]
+				if several && n%2 == 0 {
+					left -= largeCopy
+				}
 			}
-		}
-		if left < 0 || left > 2*largeCopy+size || asked == 0 || int64(asked) > n+1 {
-			t.Errorf("%d arrays of %d bytes leave %d, asked %d times", n, size, left, asked)
-		}
-		if left = 1 << 30; !r.take(size, false) {
-			t.Errorf("%d bytes: there is memory again", size)
+			if left < 0 || left > 3*largeCopy+slices.Max(sizes) || asked == 0 || asked > n+1 {
+				t.Errorf("%d arrays of %d bytes, with others: %t, leave %d, asked %d times", n, sizes, several, left, asked)
+			}
+			if left = 1 << 30; !r.take(sizes[0], several) {
+				t.Errorf("%d bytes: there is memory again", sizes)
+			}
 		}
 	}
 }

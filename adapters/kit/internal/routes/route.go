@@ -212,7 +212,7 @@ func (r *Router) Promote(a Array) bool {
 	case b.Backing != nil: // another request has promoted it
 		return true
 	case b.Reason == contract.ReasonFrozen:
-		return forPromotion.take(b.Offset+b.Available, false) && r.heap.Promote(lo, r.promote)
+		return forPromotion.take(b.Offset+b.Available, true) && r.heap.Promote(lo, r.promote)
 	}
 	size := r.heap.Outside(lo, n, false)
 	promoted := size > 0 && forPromotion.take(size, false) && r.heap.Promote(lo, r.promote) ||
