@@ -1,10 +1,8 @@
 package inspect
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -40,17 +38,11 @@ while True:
 		{true, map[string]string{"large": "", "small": "below-threshold", "other": "", "going": ""}},
 	} {
 		order := filepath.Join(t.TempDir(), "order")
-		o := Options{Session: startProgram(t, fmt.Sprintf(program, order)), Budget: 4, Logger: slog.New(slog.DiscardHandler)}
+		o := Options{Session: startProgram(t, fmt.Sprintf(program, order)), Budget: 4}
 		if a, err := watch.ParseAlarm("nan"); err == nil && tt.all {
 			o.Alarms = []watch.Alarm{a}
 		}
-		server, err := New(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		served := make(chan error, 1)
-		go func() { served <- server.Run(ctx) }()
+		server, end := serve(t, o)
 		conn := openPage(t, server)
 		showArray(t, conn, "large")
 		next := func() map[string]lookedAt {
@@ -103,10 +95,7 @@ while True:
 			until("nothing", func(got map[string]lookedAt) bool { return len(got) == 0 })
 		}
 		_ = conn.CloseNow() // else the server waits for an answer
-		stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
+		end()
 	}
 }
 

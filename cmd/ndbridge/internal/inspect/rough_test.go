@@ -2,9 +2,7 @@ package inspect
 
 import (
 	"bytes"
-	"context"
 	"fmt"
-	"log/slog"
 	"testing"
 
 	"github.com/coder/websocket"
@@ -18,13 +16,7 @@ func TestRoughFirst(t *testing.T) {
 	if _, err := session.View(t.Context(), "x"); err != nil { // until it is there
 		t.Fatal(err)
 	}
-	server, err := New(t.Context(), Options{Session: session, Budget: 1, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- server.Run(ctx) }()
+	server, end := serve(t, Options{Session: session, Budget: 1})
 	conn := openPage(t, server)
 	rough := false
 	for width := 128; !rough && width < 192; width++ {
@@ -50,8 +42,5 @@ func TestRoughFirst(t *testing.T) {
 	if !rough {
 		t.Error("no picture was rough")
 	}
-	stop()
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
+	end()
 }

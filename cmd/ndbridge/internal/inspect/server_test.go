@@ -44,6 +44,26 @@ func startProgram(t *testing.T, text string) *hostplugin.Session {
 	return session
 }
 
+// serve runs a server until end is called, which waits for it.
+func serve(t *testing.T, o Options) (server *Server, end func()) {
+	t.Helper()
+	o.Logger = slog.New(slog.DiscardHandler)
+	server, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- server.Run(ctx) }()
+	return server, func() {
+		t.Helper()
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // openPage opens the page's websocket.
 func openPage(t *testing.T, server *Server) *websocket.Conn {
 	t.Helper()
@@ -152,13 +172,7 @@ func nextState(t *testing.T, conn *websocket.Conn, name string) state {
 func TestNameWithoutArray(t *testing.T) {
 	t.Parallel()
 	session := startProgram(t, "import numpy as np\na = np.arange(3)\nb = np.arange(1 << 20)\ndef replace(name, value): globals()[name] = value")
-	server, err := New(t.Context(), Options{Session: session, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- server.Run(ctx) }()
+	server, end := serve(t, Options{Session: session})
 	replace, err := session.Func(t.Context(), "replace")
 	if err != nil {
 		t.Fatal(err)
@@ -184,10 +198,7 @@ func TestNameWithoutArray(t *testing.T) {
 		}
 		_ = conn.CloseNow() // else the server waits for an answer
 	}
-	stop()
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
+	end()
 }
 
 // TestPageThatSleeps ends the server while a page is open that does not answer: it waits for two seconds, not for the five of the websocket's.
@@ -200,21 +211,12 @@ func TestPageThatSleeps(t *testing.T) {
 	for way, c := range map[string]*tls.Certificate{"http": nil, "https": &certificate} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			server, err := New(t.Context(), Options{Session: startProgram(t, "import numpy as np\na = np.arange(3)"), Certificate: c, Logger: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, stop := context.WithCancel(t.Context())
-			served := make(chan error, 1)
-			go func() { served <- server.Run(ctx) }()
+			server, end := serve(t, Options{Session: startProgram(t, "import numpy as np\na = np.arange(3)"), Certificate: c})
 			conn := openPage(t, server)
 			defer conn.CloseNow()
 			showArray(t, conn, "a")
-			stop()
 			begun := time.Now()
-			if err := <-served; err != nil {
-				t.Error(err)
-			}
+			end()
 			if took := time.Since(begun); took > 4*time.Second {
 				t.Errorf("it has ended after %v", took)
 			}

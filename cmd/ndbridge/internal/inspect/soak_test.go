@@ -1,11 +1,9 @@
 package inspect
 
 import (
-	"context"
 	"encoding/json"
 	flags "flag"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -86,13 +84,7 @@ func TestSoak(t *testing.T) {
 		t.Fatal(err)
 	}
 	const haste = 16 // more would have the program list its arrays all the time, and hardly be looked at
-	server, err := New(t.Context(), Options{Session: session, Budget: 4, Alarms: []watch.Alarm{alarm}, Logger: slog.New(slog.DiscardHandler), haste: haste})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- server.Run(ctx) }()
+	server, end := serve(t, Options{Session: session, Budget: 4, Alarms: []watch.Alarm{alarm}, haste: haste})
 	conn := openPage(t, server)
 	rounds := func() int {
 		server.hub.mu.Lock()
@@ -131,10 +123,7 @@ func TestSoak(t *testing.T) {
 		max(after.Goroutines-before.Goroutines, after.Descriptors-before.Descriptors, after.ProgramDescriptors-before.ProgramDescriptors) > pieces {
 		t.Errorf("from %+v to %+v", before, after)
 	}
-	stop()
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
+	end()
 }
 
 // showArray has the page show an array, and says how long it took until its figures were there.
