@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,7 +27,7 @@ func (w *watcher) reportStep() {
 	if w.counter == nil {
 		return
 	}
-	if err := w.counter.Err(); err != nil && !errors.Is(err, context.Canceled) {
+	if err := w.counter.Err(); err != nil {
 		_, _ = fmt.Fprintf(w.env.stderr, "ndbridge: --step: %s\n", prose.Line(err.Error()))
 	}
 }

@@ -145,7 +145,7 @@ func (c *Counter) Leave() { c.arrays.Leave() }
 func (c *Counter) Count(ctx context.Context) *stats.Number {
 	x, err := c.read(ctx)
 	if err != nil {
-		if !c.known {
+		if !c.known && ctx.Err() == nil { // that nobody waited for it any more is no reason
 			c.never.Store(&err)
 		}
 		return nil
