@@ -6,6 +6,7 @@
  * that cost, and unmapped there when the fork is over: by the keeper if there is one, else by ndheap_trim if somebody calls
  * it, else by the thread that has forked. A thread that writes in between finds its page in the file.
  */
+#include <errno.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -15,37 +16,69 @@
 #define MREMAP_DONTUNMAP 4 /* of shared mappings from Linux 5.13 on */
 #endif
 
-enum { PLACES = 4096 };
+enum { PLACES = 64 };
 static const size_t piece = 32 * MIB; /* unmapped at a time: who wants to map something waits for it */
 
+/* What forks have moved aside and nobody has unmapped yet, each in a mapping of its own, so that nothing else is between. */
 static struct {
 	uintptr_t base;
 	size_t size;
 } places[PLACES];
 static uint32_t count;
 
-/* Addresses at which nothing is mapped now, aligned as base is, so that page tables are moved as a whole. */
-static void *hint(uintptr_t base, size_t size) {
-	char *at = next.mmap(NULL, size + HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (at == MAP_FAILED)
-		return NULL;
-	next.munmap(at, size + HUGE_PAGE);
-	return at + (base - (uintptr_t)at) % HUGE_PAGE;
+static uintptr_t room, end; /* the addresses that are left in the last place, during a fork */
+static bool refused;        /* by the kernel */
+
+/* How many addresses a segment takes. Page tables of whole huge pages are moved as a whole, if they keep their place in them. */
+static size_t room_for(const struct segment *s) { return s->size < HUGE_PAGE ? s->size : s->size + HUGE_PAGE; }
+
+void aside_open(bool (*moves)(const struct segment *)) {
+	struct rlimit limit;
+	size_t size = 0;
+	for (uint32_t i = 1; i < segment_count; i++)
+		size += moves(&segments[i]) ? room_for(&segments[i]) : 0;
+	room = end = 0;
+	if (!size || refused || count == PLACES || getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY)
+		return;
+	void *p = next.mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return;
+	room = (uintptr_t)p;
+	end = room + size;
+	places[count++].base = room;
 }
 
 void aside_move(const struct segment *s) {
-	struct rlimit limit;
 	size_t part = range_owns((void *)s->base) ? 0 : OUTSIDE_PART; /* the kernel moves one mapping */
-	uintptr_t base = s->base + part;
+	uintptr_t base = s->base + part, at = room;
 	size_t size = s->size - part;
-	if (count == PLACES || getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY)
+	if (size >= HUGE_PAGE)
+		at += (base - room) % HUGE_PAGE;
+	if (end - room < at - room + size)
 		return;
-	void *at = next.mremap((void *)base, size, size, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, hint(base, size));
-	if (at == MAP_FAILED)
+	const int how = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+	if (next.mremap((void *)base, size, size, how, (void *)at) != MAP_FAILED) {
+		room = at + size;
 		return;
-	next.madvise(at, size, MADV_DONTFORK);
-	places[count].base = (uintptr_t)at;
-	places[count++].size = size;
+	}
+	/* The kernel may have unmapped what was there, and somebody may have mapped something: it is no part of the place. */
+	refused = errno == EINVAL;
+	next.munmap((void *)(at + size), end - at - size);
+	end = room = at;
+}
+
+void aside_close(void) {
+	if (!end)
+		return;
+	if (room < end)
+		next.munmap((void *)room, end - room);
+	uintptr_t base = places[count - 1].base;
+	places[count - 1].size = room - base;
+	if (room == base)
+		count--;
+	else
+		next.madvise((void *)base, room - base, MADV_DONTFORK);
+	room = end = 0;
 }
 
 void aside_clear(void) {

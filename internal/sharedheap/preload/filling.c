@@ -69,6 +69,7 @@ FILLING(ssize_t, preadv64v2, (int fd, const struct iovec *to, int count, off64_t
 FILLING(ssize_t, process_vm_readv, (pid_t pid, const struct iovec *to, unsigned long count, const struct iovec *from, unsigned long parts,
 	unsigned long flags), (pid, to, count, from, parts, flags), enter_all(to, count))
 FILLING(ssize_t, getrandom, (void *to, size_t size, unsigned flags), (to, size, flags), gate_enter(to, size))
+FILLING(int, getentropy, (void *to, size_t size), (to, size), gate_enter(to, size))
 FILLING(ssize_t, recvmsg, (int fd, struct msghdr *to, int flags), (fd, to, flags), enter_all(to ? to->msg_iov : NULL, to ? to->msg_iovlen : 0))
 FILLING(int, recvmmsg, (int fd, struct mmsghdr *to, unsigned count, int flags, struct timespec *limit), (fd, to, count, flags, limit),
 	enter_messages(to, count))

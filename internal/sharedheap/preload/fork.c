@@ -35,8 +35,10 @@ const bool fork_separates = true;
 /* Counts what keeps each shared segment alive. */
 static void count_blocks(void) {
 	for (uint32_t i = 1; i < segment_count; i++) {
-		if (segments[i].state == SEGMENT_SHARED)
+		if (segments[i].state == SEGMENT_SHARED) {
 			segments[i].live = segments[i].pinned = 0;
+			segments[i].guarded = segments[i].granted = false;
+		}
 	}
 	for (uint32_t i = 1; i < block_count; i++) {
 		const struct block *b = &blocks[i];
@@ -49,6 +51,10 @@ static void count_blocks(void) {
 		if (phase == BLOCK_LIVE || (s->pool && (phase == BLOCK_RELEASING || phase == BLOCK_PENDING))) {
 			s->live++;
 			s->pinned += supply_pins(b) != 0;
+		}
+		if (phase == BLOCK_LIVE) {
+			s->guarded |= atomic_load(&b->guarded);
+			s->granted |= (state & GRANTED) != 0;
 		}
 	}
 }
@@ -74,17 +80,20 @@ static void copy_segment(struct segment *s) {
 
 static bool map_segment(const void *segment) {
 	const struct segment *s = segment;
-	bool mapped = map_privately(s->base, s->size, s->fd, 0);
+	bool mapped = map_privately(s->base, s->size, PROT_READ | PROT_WRITE, s->fd, 0);
 	if (mapped && !range_owns((void *)s->base))
 		outside_part(s->base, MADV_NORMAL), touch(s->base + OUTSIDE_PART);
 	return mapped;
 }
 
-static bool make_private(const struct segment *s, enum frozen why) {
+static bool make_private(struct segment *s, enum frozen why) {
 	if (!segment_fd_valid(s))
 		return false;
 	if (outside_torn(s))
 		return keeper_run(maps_separate, s), true; /* there is no other way */
+	if (s->guarded && (s->kept ? keeper_run(maps_separate, s) : maps_separate(s)))
+		return true;
+	s->guarded = false;
 	if (why == FROZEN_BY_FORK)
 		aside_move(s);
 	return s->kept ? keeper_run(map_segment, s) : map_segment(s);
@@ -105,16 +114,10 @@ static bool freeze_segment(struct segment *s, enum frozen why) {
 	return true;
 }
 
-/* Copies every page of a block at once, without changing a byte that another thread may be writing. */
+/* Copies every page of a block at once. */
 static void copy_now(const struct block *b) {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	uintptr_t from = b->user & ~(uintptr_t)(page - 1), to = b->user + atomic_load(&b->size);
-#ifdef MADV_POPULATE_WRITE
-	if (next.madvise((void *)from, to - from, MADV_POPULATE_WRITE) == 0)
-		return;
-#endif
-	for (uintptr_t at = from; at < to; at += page)
-		touch(at);
+	maps_copy(b->user & ~(uintptr_t)(page - 1), b->user + atomic_load(&b->size));
 }
 
 /* Whether a segment has something to freeze, and lies in [from, to). */
@@ -135,6 +138,8 @@ static void drop_warm(uintptr_t from, uintptr_t to) {
 	}
 }
 
+static bool melted_anywhere(const struct segment *s) { return melted(s, 0, UINTPTR_MAX); }
+
 /* Freezes the segments that have addresses in [from, to). Wants all locks. */
 static void freeze(uintptr_t from, uintptr_t to, enum frozen why) {
 	if (fork_is_open())
@@ -142,10 +147,14 @@ static void freeze(uintptr_t from, uintptr_t to, enum frozen why) {
 	count_blocks();
 	drop_warm(from, to);
 	maps_find_torn();
+	if (why == FROZEN_BY_FORK)
+		aside_open(melted_anywhere);
 	for (uint32_t i = 1; i < segment_count; i++) {
 		if (melted(&segments[i], from, to) && !freeze_segment(&segments[i], why) && why == FROZEN_BY_FORK)
 			copy_segment(&segments[i]);
 	}
+	if (why == FROZEN_BY_FORK)
+		aside_close();
 	for (uint32_t i = 1; i < block_count; i++) {
 		struct block *b = &blocks[i];
 		uint32_t state = atomic_load(&b->state);
@@ -155,7 +164,8 @@ static void freeze(uintptr_t from, uintptr_t to, enum frozen why) {
 		if (phase_of(state) == BLOCK_WARM) {
 			arena_remove(&arenas[b->arena], i);
 			atomic_store(&b->state, BLOCK_NONE);
-		} else if (phase_of(state) == BLOCK_LIVE && (state & GRANTED) && b->frozen != FROZEN_OVER) {
+		} else if (phase_of(state) == BLOCK_LIVE && (state & GRANTED) && b->frozen != FROZEN_OVER &&
+			   !segments[b->segment].guarded) { /* what is was copied by maps_separate */
 			copy_now(b);
 		}
 	}

@@ -202,6 +202,7 @@ struct next_malloc {
 	ssize_t (*preadv64v2)(int, const struct iovec *, int, off64_t, int);
 	ssize_t (*process_vm_readv)(pid_t, const struct iovec *, unsigned long, const struct iovec *, unsigned long, unsigned long);
 	ssize_t (*getrandom)(void *, size_t, unsigned);
+	int (*getentropy)(void *, size_t);
 	ssize_t (*recvmsg)(int, struct msghdr *, int);
 	int (*recvmmsg)(int, struct mmsghdr *, unsigned, int, struct timespec *);
 	size_t (*fread)(void *, size_t, size_t, FILE *);
@@ -395,6 +396,8 @@ struct segment {
 	uint32_t next;    /* unused ones form a list */
 	uint8_t state;
 	bool pool;
+	bool guarded; /* a live block of it is; counted by freeze */
+	bool granted; /* the same of what others may write to */
 };
 extern struct segment *segments; /* 0 is never used */
 extern uint32_t segment_count;
@@ -631,6 +634,9 @@ void fork_separate(void);
 
 /* aside.c */
 
+/* Makes room for the page tables of segments that are moved aside until aside_close, which gives back what is left. Wants trim_lock. */
+void aside_open(bool (*moves)(const struct segment *));
+void aside_close(void);
 /* Moves the page tables of a shared segment aside, if it can, so that it is soon replaced. Wants trim_lock. */
 void aside_move(const struct segment *s);
 /* Unmaps what was moved aside, until somebody forks. Wants trim_lock. */
@@ -730,8 +736,10 @@ bool maps_count(void);
 /* Writes to a page and changes no byte, beside whoever else writes there. */
 void touch(uintptr_t at);
 /* Maps a file, from an offset on, privately over what is mapped there. */
-bool map_privately(uintptr_t base, uint64_t size, int fd, uint64_t offset);
-/* Maps privately what is left of a segment outside the range, and nothing else. For the keeper. */
+bool map_privately(uintptr_t base, uint64_t size, int rights, int fd, uint64_t offset);
+/* Copies private pages at once, without changing a byte that another thread may be writing. */
+void maps_copy(uintptr_t from, uintptr_t to);
+/* Maps privately what is left of a segment, with the rights that it has, and nothing else. For the keeper, if the file is its own. */
 bool maps_separate(const void *segment);
 /* Reads memory of this process, in which there may be none any more. */
 bool maps_read(void *to, uintptr_t from, size_t size);

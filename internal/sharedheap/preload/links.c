@@ -43,7 +43,7 @@ static struct function {
 	{.name = "setrlimit"}, {.name = "setrlimit64"}, {.name = "prlimit"}, {.name = "prlimit64"}, /* limits */
 	{.name = "read"}, {.name = "pread"}, {.name = "pread64"}, {.name = "recv"}, {.name = "recvfrom"}, {.name = "readv"},
 	{.name = "preadv"}, {.name = "preadv64"}, {.name = "preadv2"}, {.name = "preadv64v2"}, {.name = "process_vm_readv"},
-	{.name = "getrandom"}, {.name = "recvmsg"}, {.name = "recvmmsg"}, {.name = "fread"}, {.name = "fread_unlocked"},
+	{.name = "getrandom"}, {.name = "getentropy"}, {.name = "recvmsg"}, {.name = "recvmmsg"}, {.name = "fread"}, {.name = "fread_unlocked"},
 	{.name = "__read_chk"}, {.name = "__pread_chk"}, {.name = "__pread64_chk"}, {.name = "__recv_chk"}, {.name = "__recvfrom_chk"},
 	{.name = "__fread_chk"}, {.name = "__fread_unlocked_chk"}, /* what fills memory */
 };

@@ -1,6 +1,6 @@
 /*
- * What the kernel says of the mappings of memory outside the heap. All but maps_find_torn runs on the keeper, whose table of
- * descriptors is its own.
+ * What the kernel says of mappings. All but maps_find_torn runs on the keeper, whose table of descriptors is its own; what
+ * maps_separate does to segments whose files are the program's runs on the thread that forks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -106,34 +106,41 @@ bool maps_ordinary(uintptr_t from, uintptr_t to) {
 	return from >= to;
 }
 
+/* What a line says of a mapping. */
+struct mapping {
+	uintptr_t from;
+	size_t size;
+	int rights;
+	uint64_t offset, inode;
+};
+
 /* What the line of a mapping says that shares a file of the heap's. False: it does not. */
-static bool heap_mapping(const char *line, uintptr_t *from, size_t *size, uint64_t *offset, uint64_t *inode) {
+static bool heap_mapping(const char *line, struct mapping *m) {
 	const char *rights = strchr(line, ' ');
 	if (!rights || rights[4] != 's' || !strstr(rights, "/memfd:ndbridge-heap"))
 		return false;
 	char *rest;
-	*from = strtoull(line, &rest, 16);
-	*size = strtoull(rest + 1, &rest, 16) - *from;
-	*offset = strtoull(rest + 6, &rest, 16); /* after the rights */
-	*inode = strtoull(rest + 1 + strcspn(rest + 1, " "), NULL, 10);
+	m->from = strtoull(line, &rest, 16);
+	m->size = strtoull(rest + 1, &rest, 16) - m->from;
+	m->rights = (rights[1] == 'r') * PROT_READ | (rights[2] == 'w') * PROT_WRITE | (rights[3] == 'x') * PROT_EXEC;
+	m->offset = strtoull(rest + 6, &rest, 16); /* after the rights */
+	m->inode = strtoull(rest + 1 + strcspn(rest + 1, " "), NULL, 10);
 	return true;
 }
 
 bool maps_count(void) {
 	char line[256];
-	uintptr_t from;
-	size_t size;
-	uint64_t offset, inode;
+	struct mapping m;
 	if (!begin("/proc/self/maps"))
 		return false;
 	for (uint32_t i = 1; i < segment_count; i++)
 		segments[i].seen = 0;
 	while (read_line(line, sizeof line)) {
-		if (!heap_mapping(line, &from, &size, &offset, &inode))
+		if (!heap_mapping(line, &m))
 			continue;
 		for (uint32_t i = 1; i < segment_count; i++)
-			if (segments[i].inode == inode && from - segments[i].base == offset)
-				segments[i].seen += size;
+			if (segments[i].inode == m.inode && m.from - segments[i].base == m.offset)
+				segments[i].seen += m.size;
 	}
 	syscall(SYS_close, maps.fd);
 	return !maps.failed;
@@ -155,37 +162,57 @@ void maps_find_torn(void) {
 
 void touch(uintptr_t at) {
 	_Atomic uint8_t *byte = (_Atomic uint8_t *)at;
-	uint8_t value = atomic_load_explicit(byte, memory_order_relaxed);
+	uint8_t value = 0; /* a guess: to read first would be a page fault more */
 	while (!atomic_compare_exchange_weak_explicit(byte, &value, value, memory_order_relaxed, memory_order_relaxed))
 		; /* compilers may leave out any operation that changes nothing, but for this one */
 }
 
-bool map_privately(uintptr_t base, uint64_t size, int fd, uint64_t offset) {
+bool map_privately(uintptr_t base, uint64_t size, int rights, int fd, uint64_t offset) {
 	int how = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
-	if (next.mmap((void *)base, size, PROT_READ | PROT_WRITE, how, fd, (off_t)offset) == MAP_FAILED)
+	if (next.mmap((void *)base, size, rights, how, fd, (off_t)offset) == MAP_FAILED)
 		return false;
-	touch(base); /* else core dumps would leave it out, as they do with private mappings of files that nobody has written to */
+	if (rights & PROT_WRITE)
+		touch(base); /* else core dumps would leave it out, as they do with private mappings of files that nobody has written to */
 	return true;
+}
+
+void maps_copy(uintptr_t from, uintptr_t to) {
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+#ifdef MADV_POPULATE_WRITE
+	if (next.madvise((void *)from, to - from, MADV_POPULATE_WRITE) == 0)
+		return;
+#endif
+	for (uintptr_t at = from; at < to; at += page)
+		touch(at);
+}
+
+/* Maps a piece of a segment privately, with the rights that the program has left it. */
+static bool separate(const struct segment *s, const struct mapping *m) {
+	/* What somebody else may write to is copied at once, and only what can be written to can be copied. */
+	bool copies = s->granted && !(m->rights & PROT_WRITE);
+	if (!map_privately(m->from, m->size, copies ? PROT_READ | PROT_WRITE : m->rights, s->fd, m->offset))
+		return false;
+	if (s->granted)
+		maps_copy(m->from, m->from + m->size);
+	return !copies || next.mprotect((void *)m->from, m->size, m->rights) == 0;
 }
 
 bool maps_separate(const void *segment) {
 	const struct segment *s = segment;
 	char line[256];
-	uintptr_t from;
-	size_t size;
-	uint64_t offset, inode;
+	struct mapping m;
 	if (!begin("/proc/self/maps"))
 		return false;
 	bool all = true;
 	while (read_line(line, sizeof line)) {
-		if (!heap_mapping(line, &from, &size, &offset, &inode) || inode != s->inode || from - s->base != offset)
+		if (!heap_mapping(line, &m) || m.inode != s->inode || m.from - s->base != m.offset)
 			continue;
-		all &= map_privately(from, size, s->fd, offset);
-		if (!offset)
-			outside_part(from, MADV_NORMAL);
+		all &= separate(s, &m);
+		if (!m.offset && !range_owns((void *)s->base))
+			outside_part(m.from, MADV_NORMAL);
 	}
 	syscall(SYS_close, maps.fd);
-	return all;
+	return all && !maps.failed;
 }
 
 /* Whether there is something at an address: the kernel reads a mask before it finds that it does not know what to do with it. */

@@ -211,6 +211,7 @@ void next_resolve(void) {
 		.preadv64v2 = (__typeof__(next.preadv64v2))find("preadv64v2"),
 		.process_vm_readv = (__typeof__(next.process_vm_readv))find("process_vm_readv"),
 		.getrandom = (__typeof__(next.getrandom))find("getrandom"),
+		.getentropy = (__typeof__(next.getentropy))find("getentropy"),
 		.recvmsg = (__typeof__(next.recvmsg))find("recvmsg"),
 		.recvmmsg = (__typeof__(next.recvmmsg))find("recvmmsg"),
 		.fread = (__typeof__(next.fread))find("fread"),

@@ -264,7 +264,7 @@ static void spare_give(struct spare *s) {
 
 /* Maps privately what was moved of a block. False: the kernel refuses. */
 static bool take_back(const struct block *b, size_t done, const struct segment *s) {
-	return block_outside(b) ? maps_separate(s) : map_privately(b->base, done, s->fd, 0);
+	return block_outside(b) ? maps_separate(s) : map_privately(b->base, done, PROT_READ | PROT_WRITE, s->fd, 0);
 }
 
 /* Moves a block's pages into a segment. False: they are private, as before. */

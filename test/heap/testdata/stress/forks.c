@@ -199,6 +199,56 @@ void test_fork_granted(void) {
 	}
 }
 
+/* What the program may do at an address. */
+static int rights_at(char *at) {
+	int fds[2], zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	CHECK(zero >= 0 && pipe(fds) == 0);
+	char before = 0;
+	int rights = write(fds[1], at, 1) == 1 && read(fds[0], &before, 1) == 1 ? PROT_READ : PROT_NONE;
+	if (rights && read(zero, at, 1) == 1) {
+		rights |= PROT_WRITE;
+		*at = before;
+	}
+	close(fds[0]), close(fds[1]), close(zero);
+	return rights;
+}
+
+static bool keeps_rights(char *at) {
+	return rights_at(at - 1) == (PROT_READ | PROT_WRITE) && rights_at(at) == PROT_READ && rights_at(at + 4096) == PROT_NONE &&
+	       rights_at(at + 8192) == (PROT_READ | PROT_WRITE);
+}
+
+/* Rights that the program has taken away stay away in both processes, and also there no write from outside arrives. */
+void test_fork_guarded(void) {
+	for (size_t i = 0; i < 4 * SIZES; i++) {
+		size_t size = sizes[i / 4];
+		bool granted = i % 2, promoted = i / 2 % 2;
+		char *p = opaque(malloc(size)), *beside = opaque(malloc(size)), *at = p + 8192 - ((uintptr_t)p & 4095), *outside = NULL;
+		struct ndheap_block b;
+		if (promoted)
+			CHECK(exit_of(split() ?: (_exit(0), 0)) == 0 && heap.promote(p) == 0 && heap.promote(beside) == 0);
+		CHECK(heap.pin(p, &b) == 0 && (!granted || heap.grant(p) == 0));
+		outside = map_outside(&b, granted ? PROT_READ | PROT_WRITE : PROT_READ);
+		fill(p, size, 1);
+		fill(beside, size, 2);
+		CHECK(mprotect(at, 4096, PROT_READ) == 0 && mprotect(at + 4096, 4096, PROT_NONE) == 0 && keeps_rights(at));
+		int pid = split();
+		CHECK(pid >= 0);
+		if (pid == 0)
+			_exit(keeps_rights(at) ? 0 : 1);
+		CHECK(exit_of(pid) == 0, "the child may do something else");
+		CHECK(!shared(p) && !shared(beside) && keeps_rights(at));
+		if (granted)
+			memset(outside, 7, size);
+		CHECK(mprotect(at, 8192, PROT_READ | PROT_WRITE) == 0 && filled(p, size, 1) && filled(beside, size, 2));
+		CHECK(unpin(p) == 0);
+		free(p);
+		free(beside);
+		munmap(outside - b.offset, b.segment_size);
+	}
+	CHECK(stats().frozen_blocks == 0);
+}
+
 /* The child keeps neither descriptors nor shared pages, and its own children work, too. */
 void test_fork_child(void) {
 	int before = open_files();

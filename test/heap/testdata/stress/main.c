@@ -39,6 +39,7 @@ static const struct {
 	{"fork-threads", test_fork_threads},
 	{"fork-pinned", test_fork_pinned},
 	{"fork-granted", test_fork_granted},
+	{"fork-guarded", test_fork_guarded},
 	{"fork-child", test_fork_child},
 	{"fork-often", test_fork_often},
 	{"fork-generations", test_fork_generations},

@@ -199,7 +199,7 @@ static void *fill_on(void *argument) {
 		struct iovec parts[2] = {{to, PART / 2}, {to + PART / 2, PART / 2}};
 		struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
 		struct mmsghdr messages = {.msg_hdr = message};
-		unsigned how = next_random(&random) % 20;
+		unsigned how = next_random(&random) % 21;
 		if ((how >= 5 && how <= 8) || how == 13 || how == 14)
 			CHECK(send(in->to_send, packet, PART, 0) == PART);
 		ssize_t n = how == 0 ? read(zeros, to, PART) : how == 1 ? pread(zeros, to, PART, 0)
@@ -213,7 +213,8 @@ static void *fill_on(void *argument) {
 			: how == 13 ? __recv_chk(in->from, to, PART, PART, 0) : how == 14 ? __recvfrom_chk(in->from, to, PART, PART, 0, NULL, NULL)
 			: how == 15 ? __read_chk(zeros, to, PART, PART) : how == 16 ? __pread_chk(zeros, to, PART, 0, PART)
 			: how == 17 ? __pread64_chk(zeros, to, PART, 0, PART) : how == 18 ? (ssize_t)__fread_chk(to, PART, 1, PART, stream)
-			: (ssize_t)__fread_unlocked_chk(to, PART, 1, PART, stream);
+			: how == 19 ? (ssize_t)__fread_unlocked_chk(to, PART, 1, PART, stream)
+			: getentropy(to, 256) == 0 ? PART : -1;
 		in->failed += n != PART;
 	}
 	return NULL;

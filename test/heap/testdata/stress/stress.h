@@ -100,6 +100,7 @@ void test_fork(void);
 void test_fork_threads(void);
 void test_fork_pinned(void);
 void test_fork_granted(void);
+void test_fork_guarded(void);
 void test_fork_child(void);
 void test_fork_often(void);
 void test_fork_generations(void);
