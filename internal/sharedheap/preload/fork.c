@@ -82,7 +82,7 @@ static bool map_segment(const void *segment) {
 	const struct segment *s = segment;
 	bool mapped = map_privately(s->base, s->size, PROT_READ | PROT_WRITE, s->fd, 0);
 	if (mapped && !range_owns((void *)s->base))
-		outside_part(s->base, MADV_NORMAL), touch(s->base + OUTSIDE_PART);
+		outside_part(s->base, MADV_NORMAL), touch(s->base);
 	return mapped;
 }
 

@@ -171,8 +171,12 @@ bool map_privately(uintptr_t base, uint64_t size, int rights, int fd, uint64_t o
 	int how = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
 	if (next.mmap((void *)base, size, rights, how, fd, (off_t)offset) == MAP_FAILED)
 		return false;
+	/*
+	 * Core dumps would leave it out, as they do with private mappings of files that nobody has written to. The last page is
+	 * one of those that most blocks have not used: to copy one takes longer, the more so if it was not used for a while.
+	 */
 	if (rights & PROT_WRITE)
-		touch(base); /* else core dumps would leave it out, as they do with private mappings of files that nobody has written to */
+		touch(base + size - (size_t)sysconf(_SC_PAGESIZE));
 	return true;
 }
 
