@@ -35,7 +35,7 @@ func BenchmarkOf(b *testing.B) {
 		run  func()
 		took []time.Duration
 	}{
-		{name: "bare", run: func() { bench.Sum(data) }},
+		{name: "bare", run: func() { bench.Sum(data, 0) }},
 		{name: "exact", run: sumUp(stats.Options{})},
 		{name: "histogram", run: sumUp(stats.Options{Bins: stats.Auto})},
 		{name: "sample", run: sumUp(stats.Options{Sample: 1 << 18, Bins: stats.Auto})},

@@ -5,9 +5,11 @@ import (
 	"sync"
 )
 
-// Sum reads all elements once, on all cores: what nobody can do faster who looks at each.
-func Sum(data []float32) (total float32) {
-	workers := runtime.GOMAXPROCS(0)
+// Sum reads all elements once, on so many threads, or with 0 on all cores: what nobody can do faster who looks at each.
+func Sum(data []float32, workers int) (total float32) {
+	if workers == 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
 	sums := make([]float32, workers)
 	var wait sync.WaitGroup
 	for w := range workers {

@@ -80,7 +80,7 @@ func TestBriefRun(t *testing.T) {
 	if e := r.Epochs; e.Wrong != 0 || len(e.Steps) != 2 || len(e.Again) == 0 || e.Forks != 2*2 || e.speed() <= 0 || e.Memory.Idle <= 0 || e.Memory.Peak < e.Memory.Idle {
 		t.Errorf("a training that forks: %+v", *e)
 	}
-	if s := r.Shown; s.Wrong != 0 || len(s.Page) != 2 || len(s.Watch) != 2 || len(s.Picture) != 2 || len(s.Exact) != 2 || s.Video.Rate <= 0 || s.Video.Torn != 0 {
+	if s := r.Shown; s.Wrong != 0 || len(s.Page) != 2 || len(s.Watch) != 2 || len(s.Picture) != 2 || len(s.Exact) != 2 || len(s.Weights) != 2 || s.Video.Rate <= 0 || s.Video.Torn != 0 {
 		t.Errorf("what is shown: %+v", *s)
 	}
 	if len(r.Memory) != 3 {

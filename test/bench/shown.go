@@ -44,6 +44,7 @@ type shown struct {
 	Figures []time.Duration `json:"figures_ns"`
 	Exact   []time.Duration `json:"exact_ns"` // of all cores
 	Bare    []time.Duration `json:"bare_ns"`
+	Weights []time.Duration `json:"bare_weights_ns"` // one core reads all weights, of which nobody has read any for a while
 	Video   video           `json:"video"`
 
 	large int
@@ -97,7 +98,7 @@ func measureShown(ctx context.Context, opts options, lib, dir string, out io.Wri
 	if s.session, err = host.Attach(ctx, hostplugin.Socket(s.socket)); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(context.Context) error{s.alarms, s.largeArray, s.exact, s.video} {
+	for _, part := range []func(context.Context) error{s.alarms, s.weights, s.largeArray, s.exact, s.video} {
 		if err := part(ctx); err != nil {
 			return nil, err
 		}
@@ -134,6 +135,36 @@ func (s *scene) alarms(ctx context.Context) error {
 		if err := s.plant(ctx, p, watched, fmt.Sprintf("weight%d", i*37%s.work.weights), i+1); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// weights reads all weights, which says what the looks at them take at least: the default budget is 1 % of a core.
+func (s *scene) weights(ctx context.Context) error {
+	all := make([][]float32, s.work.weights)
+	for i := range all {
+		v, err := s.session.View(ctx, fmt.Sprintf("weight%d", i))
+		if err != nil {
+			return err
+		}
+		defer v.Close()
+		if all[i], err = core.Slice[float32](v); err != nil {
+			return err
+		}
+	}
+	read := func() time.Duration {
+		begun := time.Now()
+		for _, weight := range all {
+			bench.Sum(weight, 1)
+		}
+		return time.Since(begun)
+	}
+	read() // maps their pages
+	for range s.work.times {
+		if err := pause(ctx, s.work.pause); err != nil {
+			return err
+		}
+		s.result.Weights = append(s.result.Weights, read())
 	}
 	return nil
 }
@@ -255,10 +286,10 @@ func (s *scene) exact(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bench.Sum(data) // maps its pages
+	bench.Sum(data, 0) // maps its pages
 	for range s.work.times {
 		begun := time.Now()
-		bench.Sum(data)
+		bench.Sum(data, 0)
 		bare := time.Since(begun)
 		begun = time.Now()
 		if _, err := stats.Of(ctx, v, nil); err != nil {
@@ -321,7 +352,7 @@ func printShown(out io.Writer, s *shown) {
 	if s == nil {
 		return
 	}
-	fmt.Fprintf(out, "\nHow soon a page, and the command line, show what a program has; of %s, exact figures beside reading it once.\n\n", bench.SizeText(s.large))
+	fmt.Fprintf(out, "\nHow soon a page, and the command line, show what a program has; of %s, exact figures beside reading it once, by all cores.\n\n", bench.SizeText(s.large))
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "what\tp50\tlongest\tn\t")
 	for _, row := range []struct {
@@ -330,6 +361,7 @@ func printShown(out io.Writer, s *shown) {
 	}{
 		{"alarm of a NaN, in the page", s.Page},
 		{"alarm of a NaN, ndbridge watch", s.Watch},
+		{"reading all weights once, on one core", s.Weights},
 		{"picture of " + bench.SizeText(s.large), s.Picture},
 		{"sampled figures", s.Figures},
 		{"exact figures", s.Exact},
