@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"os/exec"
 	"path/filepath"
@@ -74,7 +75,12 @@ func TestCallWithValues(t *testing.T) {
 	onCall(t, "double", "--arg", "5").want(t, statusUsage, "", "--arg 5: expected NAME=VALUE; arguments of the program stand behind --")
 	onCall(t).want(t, statusUsage, "", "which function?")
 	onCall(t, "--out", "y.txt", "double").want(t, statusUsage, "", "an .npy or .npz file")
-	onCall(t, "--timeout", "2s", "sleeps").want(t, statusFailed, "", "the function was interrupted")
+	script, err := filepath.Abs("testdata/model.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	patient := file(t, t.TempDir(), "patient.hcl", fmt.Sprintf("program \"model\" {\n  python = %q\n  script = %q\n  on_stuck = \"end\"\n  stuck_timeout = \"60s\"\n}\n", python(t), script))
+	command(t, "call", "-c", patient, "--timeout", "2s", "sleeps").want(t, statusFailed, "", "the function was interrupted")
 }
 
 // TestCallIsInterrupted: whoever ends the command cancels the call.
