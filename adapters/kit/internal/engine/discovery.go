@@ -26,6 +26,12 @@ type sight struct {
 	path names.Path
 }
 
+// seen is what a search has come to.
+type seen struct {
+	sight
+	order order
+}
+
 // add tells of an array, or of a part of it.
 func (s *search) add(g *py.GIL, o py.Object, f owner, row []names.Step, at place) error {
 	path := at.path
@@ -62,7 +68,17 @@ func (s *search) isStill(g *py.GIL, path names.Path, o py.Object) bool {
 
 // tell adds an array, which is known by key under whatever name. Its name is what was published, or the one that says most.
 func (s *search) tell(g *py.GIL, e *discovery, key string) {
-	if known := s.found[key]; known != nil && (known.Name == e.Name || s.still(g, known, key)) {
+	same, gone := false, false
+	known := s.found[key]
+	if known != nil && known.Name != e.Name {
+		same, gone = s.still(g, known, key)
+	}
+	switch {
+	case known == nil:
+	case gone: // a variable of a call that has ended, and so have those of its other names, which lasted no longer
+		*known = *e
+		return
+	case same || known.Name == e.Name:
 		if !known.Published && e.before(known) {
 			known.Name, e.Name, known.order = e.Name, known.Name, e.order
 			known.sight, known.cut = e.sight, e.cut
@@ -81,20 +97,23 @@ func (s *search) tell(g *py.GIL, e *discovery, key string) {
 }
 
 // before reports whether an array is rather told by this name than by that of another: an underscore, as IPython's _ for what a cell
-// has shown last, comes after all others, and a longer name after a shorter one.
+// has shown last, comes after all others, a name after one that lasts longer, and a longer name after a shorter one.
 func (d *discovery) before(other *discovery) bool {
 	own := func(s names.Step) bool { return s.Kind == names.Attr && strings.HasPrefix(s.Text, "_") }
 	hidden := func(p names.Path) bool { return strings.HasPrefix(p.Root, "_") || slices.ContainsFunc(p.Steps, own) }
 	if a, b := hidden(d.path), hidden(other.path); a != b {
 		return b
 	}
+	if a, b := d.order.lasts(), other.order.lasts(); a != b {
+		return a < b
+	}
 	return len(d.Name) < len(other.Name)
 }
 
-// still reports whether the name by which an array was found leads to the array that key says.
-func (s *search) still(g *py.GIL, d *discovery, key string) (same bool) {
+// still reports whether the name by which an array was found leads to the array that key says. gone: it leads nowhere.
+func (s *search) still(g *py.GIL, d *discovery, key string) (same, gone bool) {
 	if d.turn == s.turns {
-		return true
+		return true, false
 	}
 	for n := len(d.path.Steps); n >= 0; n-- {
 		o, ok := s.program.reach(g, d.path.Front(n))
@@ -107,14 +126,14 @@ func (s *search) still(g *py.GIL, d *discovery, key string) (same bool) {
 			t.object, t.row = b.Array, b.Part
 		}
 		if err != nil || !behind && n < len(d.path.Steps) {
-			return false
+			return false, false
 		}
 		var e contract.Entry
 		var now string
 		err = g.Nested(func() error { return s.describe(g, &t, &e, &now) })
-		return err == nil && now == key
+		return err == nil && now == key, false
 	}
-	return false
+	return false, true
 }
 
 // whereIs tells memory from other memory, and an object without memory from other objects.

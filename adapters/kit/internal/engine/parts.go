@@ -209,7 +209,7 @@ func (s *search) roots(ctx context.Context, g *py.GIL, pattern names.Path) error
 		all, err := p.localsOf(g, pattern.Of)
 		for i, name := range all {
 			if left, ok := rootRest(pattern, name); ok && !strings.HasPrefix(name, ".") {
-				s.push(place{path: names.Path{Of: pattern.Of, Root: name}, rest: left, order: order{localsLast, i}})
+				s.push(place{path: names.Path{Of: pattern.Of, Root: name}, rest: left, order: order{localsLast, 0, i}})
 			}
 		}
 		return err

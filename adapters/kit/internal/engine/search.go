@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +36,7 @@ type search struct {
 	looked  int
 
 	kinds   map[py.Object]kind
-	seen    map[object]sight // what a ** has come to
+	seen    map[object]seen // what a ** has come to
 	found   map[string]*discovery
 	objects map[py.Object]*discovery // arrays that are objects of their own, by their best names
 	later   []place                  // dicts whose keys are arrays, which have names when all else was looked through
@@ -74,6 +75,15 @@ const (
 	localsLast
 )
 
+// lasts says how long a name leads somewhere, by what it begins with: the less, the longer. A variable of a function ends with the call, and a call before
+// the one that it was made by.
+func (o order) lasts() int {
+	if len(o) < 2 || o[0] != localsLast {
+		return math.MinInt
+	}
+	return o[1]
+}
+
 // object is one that was seen, and how much of the pattern was left.
 type object struct {
 	o    py.Object
@@ -107,7 +117,7 @@ func (p *Program) Search(ctx context.Context, q contract.Search) (contract.Found
 
 func (p *Program) newSearch(limit int) *search {
 	return &search{
-		program: p, limit: limit, seen: make(map[object]sight), kinds: make(map[py.Object]kind), found: make(map[string]*discovery),
+		program: p, limit: limit, seen: make(map[object]seen), kinds: make(map[py.Object]kind), found: make(map[string]*discovery),
 		objects: make(map[py.Object]*discovery),
 	}
 }
@@ -224,7 +234,7 @@ func (s *search) match(g *py.GIL, o py.Object, at place) error {
 	switch next := rest[0]; {
 	case next.Kind == names.Deep && !local:
 		if at.at == 0 {
-			if s.again(g, object{o, len(at.rest)}, at.path) {
+			if s.again(g, object{o, len(at.rest)}, at) {
 				return nil
 			}
 			if err := s.match(g, o, place{path: at.path, rest: rest[1:], order: at.order}); err != nil {
@@ -261,16 +271,18 @@ func isFollowed(s names.Step) bool {
 	return false
 }
 
-// again reports whether a ** has come to an object before, and notes that it has now.
-func (s *search) again(g *py.GIL, id object, path names.Path) bool {
+// again reports whether a ** has come to an object before, and notes that it has now. It does not count if that was by a variable of a call, and this is
+// by a name that lasts longer: the call may end before its parts were looked at.
+func (s *search) again(g *py.GIL, id object, at place) bool {
 	before, ok := s.seen[id]
 	if ok && before.turn != s.turns {
 		ok = s.isStill(g, before.path, id.o)
 	}
-	if !ok {
-		s.seen[id] = sight{s.turns, path}
+	if ok && at.order.lasts() >= before.order.lasts() {
+		return true
 	}
-	return ok
+	s.seen[id] = seen{sight{s.turns, at.path}, at.order}
+	return false
 }
 
 // parts goes through what an object leads to: where finds what of the pattern is left for a part, or false. way comes before a key, if it is
