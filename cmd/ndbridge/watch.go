@@ -51,13 +51,10 @@ type watcher struct {
 
 	tried map[string]int // at how many looks at a name it was last asked whether it leads to arrays
 
-	mu       sync.Mutex
-	found    map[wanted]map[string]bool // the arrays of what means several
-	doubted  map[wanted]int             // searches in a row that were
-	once     map[wanted]map[string]bool // those that the last search has found, and are not watched yet
-	ever     map[string]bool            // those that any search has found so
-	unlisted map[string]bool            // names that last, and of which searches do not tell any more
-	ended    bool                       // the script has ended
+	mu    sync.Mutex
+	found map[wanted]map[string]bool // the arrays of what means several
+	once  map[wanted]map[string]bool // variables of calls that the last search has found, and are not watched yet
+	ever  map[string]bool            // those that any search has found
 }
 
 func newWatch(env *environ) *cobra.Command {
@@ -331,9 +328,6 @@ func (w *watcher) leave(sampler *watch.Sampler) {
 
 // lookOnce looks at what a script has left.
 func (w *watcher) lookOnce(ctx context.Context, sampler *watch.Sampler) {
-	w.mu.Lock()
-	w.ended = true
-	w.mu.Unlock()
 	for _, one := range w.wanted {
 		if one.several() {
 			w.find(ctx, sampler, one) // it may have ended before anybody asked it again

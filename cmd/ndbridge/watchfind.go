@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
@@ -19,13 +18,13 @@ func newWatcher(env *environ) *watcher {
 	return &watcher{
 		env: env, target: target{attaches: true}, raised: make(chan struct{}), posts: newPosts(env),
 		sessions: map[string]*hostplugin.Session{}, arrays: map[string]*looks.Arrays{}, tried: map[string]int{},
-		found: map[wanted]map[string]bool{}, doubted: map[wanted]int{}, once: map[wanted]map[string]bool{}, ever: map[string]bool{}, unlisted: map[string]bool{},
+		found: map[wanted]map[string]bool{}, once: map[wanted]map[string]bool{}, ever: map[string]bool{},
 	}
 }
 
 // find adds the arrays that there are now, and reports whether there are new ones, none yet, or such as another search has to confirm.
 func (w *watcher) find(ctx context.Context, sampler *watch.Sampler, one wanted) bool {
-	all, seen := w.namesOf(ctx, one.program, one.name)
+	all := w.namesOf(ctx, one.program, one.name)
 	prefix := strings.TrimSuffix(one.label, one.name)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -34,20 +33,17 @@ func (w *watcher) find(ctx context.Context, sampler *watch.Sampler, one wanted) 
 	}
 	known := w.found[one]
 	before, again := len(known), false
+	lasting := make(map[string]bool) // of those that are watched
 	if one.name == "" {
-		lasting := make(map[string]bool) // of those that are watched
 		for name, lasts := range sampler.Lasting() {
 			if name, ours := strings.CutPrefix(name, prefix); ours && known[name] {
 				lasting[name] = lasts
 			}
 		}
-		doubted := w.doubts(one, all, seen, lasting)
-		all, again = w.confirmed(one, all, lasting, doubted)
-		for i := range all {
-			all[i].rename(lasting)
-		}
+		all, again = w.confirmed(one, all, lasting)
 	}
 	for _, a := range all {
+		a.rename(lasting)
 		if array, err := w.arrays[one.program].Array(a.name); err == nil {
 			known[a.name] = true
 			array.Name, array.Passing = prefix+a.name, true
@@ -68,69 +64,28 @@ func (w *watcher) find(ctx context.Context, sampler *watch.Sampler, one wanted) 
 	return before == 0 || len(known) > before || again
 }
 
+// confirmed leaves out variables of calls that are not watched, until a second search finds them: most such calls end soon. again says that there
+// are some that no search has found before. The caller holds the lock.
+func (w *watcher) confirmed(one wanted, all []named, watched map[string]bool) (kept []named, again bool) {
+	before := w.once[one]
+	w.once[one] = make(map[string]bool)
+	for _, a := range all {
+		path, err := names.Parse(a.name)
+		_, is := watched[a.name]
+		if is || before[a.name] || err == nil && path.Of == (names.Function{}) {
+			kept = append(kept, a)
+			continue
+		}
+		w.once[one][a.name] = true
+		again = again || !w.ever[a.name]
+		w.ever[a.name] = true
+	}
+	return kept, again
+}
+
 // asked reports whether the user has given this name. The caller holds the lock.
 func (w *watcher) asked(label string) bool {
 	return slices.ContainsFunc(w.wanted, func(one wanted) bool { return !one.several() && one.label == label })
-}
-
-// mostDoubted is how many searches in a row are doubted: names that they miss may be such as searches do not tell any more.
-const mostDoubted = 5
-
-// doubts reports whether a search has missed arrays that are there: on a busy machine it may not come to the variables of a function. What these
-// hold it then finds by other names, of which it does not know that they are others. That is not so after the script's end. The caller holds the lock.
-func (w *watcher) doubts(one wanted, all []named, seen extent, lasting map[string]bool) bool {
-	there := make(map[string]bool)
-	for _, a := range all {
-		there[a.name] = true
-		for _, name := range a.also {
-			there[name] = true
-		}
-	}
-	missed, failed := make(map[string]bool), seen == nothing && len(w.found[one]) > 0
-	for name, lasts := range lasting {
-		switch {
-		case there[name]:
-			delete(w.unlisted, name)
-		case seen == everything && lasts && !w.unlisted[name]:
-			missed[name] = true
-		}
-	}
-	if len(missed) == 0 && !failed || w.ended {
-		w.doubted[one] = 0
-		return false
-	}
-	if w.doubted[one] == mostDoubted {
-		w.doubted[one] = 0
-		maps.Copy(w.unlisted, missed)
-		return false
-	}
-	w.doubted[one]++
-	return true
-}
-
-// confirmed leaves out arrays that are new, until a second search finds them: a search of a busy program may find an array by two names, of which one
-// is a variable of a function that is called now. again says that there are such as should be searched for soon. The caller holds the lock.
-func (w *watcher) confirmed(one wanted, all []named, lasting map[string]bool, doubted bool) (kept []named, again bool) {
-	if len(w.found[one]) == 0 || w.ended {
-		return all, false
-	}
-	watched := func(name string) bool { _, ok := lasting[name]; return ok }
-	before, now := w.once[one], make(map[string]bool)
-	again = doubted
-	for _, a := range all {
-		switch {
-		case watched(a.name) || slices.ContainsFunc(a.also, watched) || before[a.name] && !doubted:
-			kept = append(kept, a)
-		default:
-			now[a.name] = true
-			again = again || !w.ever[a.name] // once for each: the variables of functions come and go
-			w.ever[a.name] = true
-		}
-	}
-	if !doubted {
-		w.once[one] = now
-	}
-	return kept, again
 }
 
 // maxWatched is how many arrays are watched if none are named.
@@ -152,37 +107,24 @@ func (a *named) rename(lasting map[string]bool) {
 	}
 }
 
-// extent is how much of a program was searched.
-type extent int
-
-const (
-	everything extent = iota
-	something         // there are more arrays than are searched for, or the program cannot be searched
-	nothing           // the search failed
-)
-
-// namesOf gives the arrays that a pattern means now, or all if it is "".
-func (w *watcher) namesOf(ctx context.Context, program, pattern string) (all []named, seen extent) {
+// namesOf gives the arrays that a pattern means now, or all if it is "". An error is there the next time, too, and there are no names then.
+func (w *watcher) namesOf(ctx context.Context, program, pattern string) (all []named) {
 	s := w.sessions[program]
 	if pattern != "" {
-		names, _ := s.Names(ctx, pattern) // an error is there the next time, too, and there are no names then
+		names, _ := s.Names(ctx, pattern)
 		for _, name := range names {
 			all = append(all, named{name: name})
 		}
-		return all, everything
+		return all
 	}
-	variables, _ := looks.Variables(ctx, s)
 	found, err := looks.Search(ctx, s, contract.Search{Pattern: names.Every, Limit: maxWatched})
-	for _, e := range looks.Join(found, variables, maxWatched).Entries {
-		if e.Err == nil {
+	if errors.Is(err, core.ErrUnsupported) {
+		found.Entries, _ = looks.Variables(ctx, s)
+	}
+	for _, e := range found.Entries {
+		if e.Err == nil && len(all) < maxWatched {
 			all = append(all, named{e.Name, slices.Clone(e.Also)})
 		}
 	}
-	switch {
-	case errors.Is(err, core.ErrUnsupported) || found.Partial || found.More > 0:
-		seen = something
-	case err != nil:
-		seen = nothing
-	}
-	return all, seen
+	return all
 }

@@ -1,77 +1,39 @@
 package main
 
 import (
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// TestWatchDoubtsASearchThatMissesWhatIsThere has a search of a busy program miss the variables of main, and find what they hold by other names.
-func TestWatchDoubtsASearchThatMissesWhatIsThere(t *testing.T) {
+// TestWatchConfirmsVariablesOfCalls finds such as are there once, and such as stay.
+func TestWatchConfirmsVariablesOfCalls(t *testing.T) {
 	t.Parallel()
 	w, all := newWatcher(newEnviron(nil, nil)), wanted{}
-	lasting := map[string]bool{"main().model.w": true, "main().x": true, "step().x": false}
-	w.found[all] = maps.Clone(lasting)
-	whole := []named{{"main().model.w", []string{"forward().self.w"}}, {"main().x", nil}}
-	part := []named{{"forward().self.w", nil}, {"main().x", nil}}
-	doubts := func(found []named, seen extent) bool { return w.doubts(all, found, seen, lasting) }
-	if doubts(whole, everything) || doubts(part, something) {
-		t.Error("it doubts a search that has found what lasts, or may not")
-	}
-	for range 2 {
-		for range mostDoubted {
-			if !doubts(part, everything) {
-				t.Error("it does not doubt a search that has missed an array")
-			}
-		}
-		for range mostDoubted {
-			if doubts(part, everything) {
-				t.Error("it doubts more searches in a row than it should")
-			}
-		}
-		if doubts(whole, everything) {
-			t.Error("it doubts a search that has found all again")
-		}
-	}
-	if !doubts(nil, nothing) {
-		t.Error("it does not doubt a search that failed")
-	}
-	if w.ended = true; doubts(part, everything) {
-		t.Error("it doubts a search after the script's end")
-	}
-}
-
-// TestWatchConfirmsWhatIsNew has arrays come, and a variable of a function that was found once.
-func TestWatchConfirmsWhatIsNew(t *testing.T) {
-	t.Parallel()
-	w, all := newWatcher(newEnviron(nil, nil)), wanted{}
-	lasting := map[string]bool{"x": true}
-	search := func(want string, soon, doubted bool, names ...string) {
-		t.Helper()
-		var got []string
+	watched := map[string]bool{"main().w": true}
+	for _, search := range []struct {
+		found, want string
+		again       bool
+	}{
+		{"x main().w step().x main().m", "x main().w", true},
+		{"x main().w main().m step().y", "x main().w main().m", true},
+		{"x main().w step().x", "x main().w", false},
+		{"x step().y", "x", false},
+		{"x step().y", "x step().y", false},
+	} {
 		var list []named
-		for _, name := range names {
+		var got []string
+		for name := range strings.FieldsSeq(search.found) {
 			list = append(list, named{name: name})
 		}
-		kept, again := w.confirmed(all, list, lasting, doubted)
+		kept, again := w.confirmed(all, list, watched)
 		for _, a := range kept {
 			got = append(got, a.name)
 		}
-		if strings.Join(got, " ") != want || again != soon {
-			t.Errorf("%v: %v, %v, want %s, %v", names, got, again, want, soon)
+		if strings.Join(got, " ") != search.want || again != search.again {
+			t.Errorf("of %s it watches %q, and searches again: %v; want %s, %v", search.found, got, again, search.want, search.again)
 		}
-	}
-	search("x y", false, false, "x", "y") // the first search
-	w.found[all] = map[string]bool{"x": true}
-	search("x", true, false, "x", "f().self")
-	search("x", true, false, "x", "y")
-	search("x", true, true, "x", "y")
-	search("x y", false, false, "x", "y")
-	search("x", false, false, "x", "f().self")
-	if kept, _ := w.confirmed(all, []named{{"z", []string{"x"}}}, lasting, false); len(kept) != 1 {
-		t.Error("another name of what is watched was left out")
 	}
 }
 

@@ -59,7 +59,7 @@ func (w *watcher) lead(ctx context.Context, sampler *watch.Sampler) {
 		}
 		w.tried[a.Name] = a.Tries
 		one := w.wanted[i]
-		below, _ := w.namesOf(ctx, one.program, looks.Below(one.name))
+		below := w.namesOf(ctx, one.program, looks.Below(one.name))
 		if len(below) == 0 || slices.ContainsFunc(below, func(a named) bool { return a.name == one.name }) { // an array that cannot be looked at
 			continue
 		}
