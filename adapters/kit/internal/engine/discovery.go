@@ -15,20 +15,14 @@ import (
 // discovery is an array that was found.
 type discovery struct {
 	contract.Entry
-	order order
 	sight
 	cut []names.Step // the part of it that is meant
 }
 
-// sight says when something was seen, and under which name. In another turn something else may lie at the same address.
+// sight says when something was seen, and under which name, that begins where. In another turn something else may lie at the same address.
 type sight struct {
-	turn int
-	path names.Path
-}
-
-// seen is what a search has come to.
-type seen struct {
-	sight
+	turn  int
+	path  names.Path
 	order order
 }
 
@@ -40,7 +34,7 @@ func (s *search) add(g *py.GIL, o py.Object, f owner, row []names.Step, at place
 	}
 	name := path.String()
 	t := target{object: o, path: at.path, row: row, cut: at.rest}
-	e := &discovery{contract.Entry{Name: name, Framework: f.shown}, at.order, sight{s.turns, at.path}, at.rest}
+	e := &discovery{contract.Entry{Name: name, Framework: f.shown}, sight{s.turns, at.path, at.order}, at.rest}
 	key := name
 	if err := g.Nested(func() error { return s.describe(g, &t, &e.Entry, &key) }); err != nil {
 		return err
@@ -68,19 +62,18 @@ func (s *search) isStill(g *py.GIL, path names.Path, o py.Object) bool {
 
 // tell adds an array, which is known by key under whatever name. Its name is what was published, or the one that says most.
 func (s *search) tell(g *py.GIL, e *discovery, key string) {
-	same, gone := false, false
-	known := s.found[key]
-	if known != nil && known.Name != e.Name {
+	known, gone := s.found[key], false
+	same := known != nil && known.Name == e.Name
+	if known != nil && !same {
 		same, gone = s.still(g, known, key)
 	}
 	switch {
-	case known == nil:
 	case gone: // a variable of a call that has ended, and so have those of its other names, which lasted no longer
 		*known = *e
 		return
-	case same || known.Name == e.Name:
+	case same:
 		if !known.Published && e.before(known) {
-			known.Name, e.Name, known.order = e.Name, known.Name, e.order
+			known.Name, e.Name = e.Name, known.Name
 			known.sight, known.cut = e.sight, e.cut
 		}
 		if known.Name != e.Name && len(known.Also) < maxAlso && !slices.Contains(known.Also, e.Name) {

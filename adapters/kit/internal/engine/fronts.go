@@ -63,7 +63,7 @@ func (s *search) addBehind(g *py.GIL, o py.Object, b program.Behind, at place, e
 	if err != nil {
 		name, framework := at.path.String(), frameworkOf(g, o)
 		e := contract.Entry{Name: name, Framework: framework, Err: about("list", name, framework, err)}
-		s.tell(g, &discovery{e, at.order, sight{s.turns, at.path}, nil}, name)
+		s.tell(g, &discovery{e, sight{s.turns, at.path, at.order}, nil}, name)
 		return nil
 	}
 	f, _, err := s.program.owner(g, b.Array)

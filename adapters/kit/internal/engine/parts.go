@@ -267,7 +267,7 @@ func (s *search) publishedRoots(g *py.GIL, pattern names.Path) error {
 			}
 			t.close() // nothing is going to be touched
 			if e, ok := p.entry(g, name, t.publication, t.publication.Object); ok {
-				s.tell(g, &discovery{e, order{publishedFirst, i}, sight{s.turns, path}, nil}, whereIs(t.publication.Array, t.publication.Object))
+				s.tell(g, &discovery{e, sight{s.turns, path, order{publishedFirst, i}}, nil}, whereIs(t.publication.Array, t.publication.Object))
 			}
 			return nil
 		})

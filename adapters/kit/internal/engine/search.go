@@ -36,7 +36,7 @@ type search struct {
 	looked  int
 
 	kinds   map[py.Object]kind
-	seen    map[object]seen // what a ** has come to
+	seen    map[object]sight // what a ** has come to
 	found   map[string]*discovery
 	objects map[py.Object]*discovery // arrays that are objects of their own, by their best names
 	later   []place                  // dicts whose keys are arrays, which have names when all else was looked through
@@ -117,7 +117,7 @@ func (p *Program) Search(ctx context.Context, q contract.Search) (contract.Found
 
 func (p *Program) newSearch(limit int) *search {
 	return &search{
-		program: p, limit: limit, seen: make(map[object]seen), kinds: make(map[py.Object]kind), found: make(map[string]*discovery),
+		program: p, limit: limit, seen: make(map[object]sight), kinds: make(map[py.Object]kind), found: make(map[string]*discovery),
 		objects: make(map[py.Object]*discovery),
 	}
 }
@@ -281,7 +281,7 @@ func (s *search) again(g *py.GIL, id object, at place) bool {
 	if ok && at.order.lasts() >= before.order.lasts() {
 		return true
 	}
-	s.seen[id] = seen{sight{s.turns, at.path}, at.order}
+	s.seen[id] = sight{s.turns, at.path, at.order}
 	return false
 }
 
