@@ -6,13 +6,11 @@ package programtest
 import (
 	"cmp"
 	"context"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -52,7 +50,8 @@ type Program struct {
 	contract.Searcher
 	contract.Waiter
 
-	output bootstraptest.Buffer
+	stdout string // a file, so that all that a script has written is there when it has ended
+	stderr bootstraptest.Buffer
 }
 
 // Start runs a script and opens the session, whose end is the test's.
@@ -88,13 +87,13 @@ func Open(tb testing.TB, script string, opts Options) (*Program, error) {
 
 func open(tb testing.TB, cmd *exec.Cmd, settings contract.Settings) (*Program, error) {
 	tb.Helper()
-	p := &Program{}
+	p := &Program{stdout: filepath.Join(tb.TempDir(), "stdout")}
 	conn, side, err := fdpass.Pair()
 	check(tb, err)
 	check(tb, conn.Send(bootstrap.Code()))
-	stdout, stdoutFile, err := os.Pipe()
+	stdout, err := os.OpenFile(p.stdout, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	check(tb, err)
-	cmd.ExtraFiles = []*os.File{side, stdoutFile}
+	cmd.ExtraFiles = []*os.File{side, stdout}
 	cmd.Env = append(cmd.Env, wire.EnvSocketDir+"="+wire.NewSocketDir(os.TempDir()))
 	wireSide := wire.NewSide(conn, nil, nil)
 	client := plugin.NewClient(&plugin.ClientConfig{
@@ -105,14 +104,12 @@ func open(tb testing.TB, cmd *exec.Cmd, settings contract.Settings) (*Program, e
 		AutoMTLS:         true,
 		GRPCDialOptions:  []grpc.DialOption{wire.Dialer(wireSide)},
 		StartTimeout:     Patience,
-		Stderr:           &p.output,
+		Stderr:           &p.stderr,
 		Logger:           hclog.NewNullLogger(),
 	})
 	protocol, err := client.Client()
 	check(tb, side.Close())
-	check(tb, stdoutFile.Close())
-	var reading sync.WaitGroup
-	reading.Go(func() { _, _ = io.Copy(&p.output, stdout) })
+	check(tb, stdout.Close())
 	var c *wire.Client
 	tb.Cleanup(func() {
 		if c != nil {
@@ -120,9 +117,6 @@ func open(tb testing.TB, cmd *exec.Cmd, settings contract.Settings) (*Program, e
 		}
 		_ = wireSide.Close() // the plugin ends the program
 		client.Kill()
-		_ = stdout.SetReadDeadline(time.Now().Add(time.Second)) // a child may still have it
-		reading.Wait()
-		_ = stdout.Close()
 		if tb.Failed() {
 			tb.Logf("the program said:\n%s", p.Output())
 		}
@@ -150,8 +144,14 @@ func (p *Program) Said(tb testing.TB, text string) {
 	}
 }
 
-// Output is what the program has written to its standard output and error so far.
-func (p *Program) Output() string { return p.output.String() }
+// Output is what the program has written to its standard output so far, and what of its standard error has arrived.
+func (p *Program) Output() string {
+	out, err := os.ReadFile(p.stdout)
+	if err != nil {
+		return err.Error()
+	}
+	return string(out) + p.stderr.String()
+}
 
 // Finish waits until the script has ended, which it must do well.
 func (p *Program) Finish(tb testing.TB) {
