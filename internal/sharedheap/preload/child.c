@@ -122,6 +122,7 @@ static void begin_child(void) {
 		aside_forget();
 		leave_segments();
 		leave_blocks();
+		aside_dump_all();
 	}
 	errno = saved;
 }

@@ -96,7 +96,11 @@ static bool make_private(struct segment *s, enum frozen why) {
 	s->guarded = false;
 	if (why == FROZEN_BY_FORK)
 		aside_move(s);
-	return s->kept ? keeper_run(map_segment, s) : map_segment(s);
+	if (!(s->kept ? keeper_run(map_segment, s) : map_segment(s)))
+		return false;
+	if (why != FROZEN_BY_FORK || !aside_dump_later(s))
+		touch(s->base + s->size - (size_t)sysconf(_SC_PAGESIZE));
+	return true;
 }
 
 /* False: it stays shared. */

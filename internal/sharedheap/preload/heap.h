@@ -63,12 +63,17 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "ndheap.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
@@ -398,6 +403,7 @@ struct segment {
 	bool pool;
 	bool guarded; /* a live block of it is; counted by freeze */
 	bool granted; /* the same of what others may write to */
+	bool undumped; /* frozen: core dumps leave it out, until aside_dump */
 };
 extern struct segment *segments; /* 0 is never used */
 extern uint32_t segment_count;
@@ -639,10 +645,15 @@ void aside_open(bool (*moves)(const struct segment *));
 void aside_close(void);
 /* Moves the page tables of a shared segment aside, if it can, so that it is soon replaced. Wants trim_lock. */
 void aside_move(const struct segment *s);
-/* Unmaps what was moved aside, until somebody forks. Wants trim_lock. */
+/* Does what is left to be done, until somebody forks. Wants trim_lock. */
 void aside_clear(void);
-/* In a forked child, which has nothing of it. */
+/* In a forked child, which has no page tables aside. */
 void aside_forget(void);
+/* Sees to it that core dumps contain a segment that was mapped privately: later, now if it was not done yet, and all. The first says whether
+ * the kernel can. They want trim_lock, supply_lock, and trim_lock. */
+bool aside_dump_later(struct segment *s);
+void aside_dump(struct segment *s);
+void aside_dump_all(void);
 
 /* promote.c */
 

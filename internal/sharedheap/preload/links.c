@@ -27,10 +27,6 @@ enum { CALLED = R_X86_64_JUMP_SLOT, KEPT = R_X86_64_GLOB_DAT, POINTER = R_X86_64
 enum { CALLED = R_AARCH64_JUMP_SLOT, KEPT = R_AARCH64_GLOB_DAT, POINTER = R_AARCH64_ABS64 };
 #endif
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
-#endif
-
 static struct function {
 	const char *name;
 	uintptr_t ours, libcs; /* libcs: 0 if it has none */

@@ -143,6 +143,7 @@ EXPORTED int mprotect(void *p, size_t size, int rights) {
 		return next.mprotect(p, size, rights);
 	int saved = errno;
 	promote_keep_off(p, size);
+	lock(&supply_lock); /* a fork maps everything anew with the rights that it finds */
 	for (uintptr_t at = (uintptr_t)p, end = at + size, to; at < end; at = to) {
 		uint32_t index = block_from(at, &to);
 		if (index)
@@ -150,7 +151,10 @@ EXPORTED int mprotect(void *p, size_t size, int rights) {
 	}
 	errno = saved;
 	int result = next.mprotect(p, size, rights);
+	saved = errno;
+	unlock(&supply_lock);
 	promote_let_on();
+	errno = saved;
 	return result;
 }
 

@@ -169,23 +169,13 @@ void touch(uintptr_t at) {
 
 bool map_privately(uintptr_t base, uint64_t size, int rights, int fd, uint64_t offset) {
 	int how = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
-	if (next.mmap((void *)base, size, rights, how, fd, (off_t)offset) == MAP_FAILED)
-		return false;
-	/*
-	 * Core dumps would leave it out, as they do with private mappings of files that nobody has written to. The last page is
-	 * one of those that most blocks have not used: to copy one takes longer, the more so if it was not used for a while.
-	 */
-	if (rights & PROT_WRITE)
-		touch(base + size - (size_t)sysconf(_SC_PAGESIZE));
-	return true;
+	return next.mmap((void *)base, size, rights, how, fd, (off_t)offset) != MAP_FAILED;
 }
 
 void maps_copy(uintptr_t from, uintptr_t to) {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-#ifdef MADV_POPULATE_WRITE
 	if (next.madvise((void *)from, to - from, MADV_POPULATE_WRITE) == 0)
 		return;
-#endif
 	for (uintptr_t at = from; at < to; at += page)
 		touch(at);
 }
@@ -198,6 +188,8 @@ static bool separate(const struct segment *s, const struct mapping *m) {
 		return false;
 	if (s->granted)
 		maps_copy(m->from, m->from + m->size);
+	else if (m->rights & PROT_WRITE)
+		touch(m->from + m->size - (size_t)sysconf(_SC_PAGESIZE)); /* see aside_dump */
 	return !copies || next.mprotect((void *)m->from, m->size, m->rights) == 0;
 }
 
