@@ -182,7 +182,6 @@ func (c *Client) Arrays(ctx context.Context) iter.Seq2[contract.Entry, error] {
 
 // Descriptor implements contract.Producer.
 func (c *Client) Descriptor(ctx context.Context, id contract.SegmentID, writable bool) (*os.File, error) {
-	const op = "descriptor"
 	token := newToken()
 	arrived := c.side.expect(token)
 	defer c.side.forget(token, arrived)
@@ -190,9 +189,9 @@ func (c *Client) Descriptor(ctx context.Context, id contract.SegmentID, writable
 	defer done()
 	req := &pb.DescriptorRequest{Segment: uint64(id), Writable: writable, Token: token}
 	if _, err := c.rpc.Descriptor(callCtx, req, callOptions()...); err != nil {
-		return nil, c.failed(ctx, op, "", err)
+		return nil, c.failed(ctx, opDescriptor, "", err)
 	}
-	return c.arrived(ctx, callCtx, op, id, arrived)
+	return c.arrived(ctx, callCtx, opDescriptor, id, arrived)
 }
 
 // arrived gives the file that has come over the side socket before the answer of a call.

@@ -79,22 +79,29 @@ func (s *service) Renew(ctx context.Context, req *pb.RenewRequest) (*pb.RenewRes
 		return nil, violation(op, fmt.Errorf("%d leases in one call, expected at most %d", n, maxRenewals))
 	}
 	resp := &pb.RenewResponse{}
+	var loans []loan
+	var lent []*pb.Renewed // one for each
 	for _, l := range req.GetLeases() {
 		if err := ctx.Err(); err != nil {
 			return nil, toStatus(&core.Error{Op: op, Kind: err})
 		}
 		m := &pb.Renewed{}
+		resp.Leases = append(resp.Leases, m)
 		segment, offset, err := r.Renew(ctx, contract.LeaseID(l.GetLease()))
-		if err == nil {
-			m.Segment, m.Offset = segmentToProto(segment), int64(offset)
-			if segment.ID != contract.SegmentID(l.GetSegment()) {
-				err = s.lend(ctx, segment.ID, l.GetWritable(), l.GetToken())
-			}
-		}
 		if err != nil {
 			m.Error = errorToProto(err)
+			continue
 		}
-		resp.Leases = append(resp.Leases, m)
+		m.Segment, m.Offset = segmentToProto(segment), int64(offset)
+		if segment.ID != contract.SegmentID(l.GetSegment()) {
+			loans, lent = append(loans, loan{segment: segment.ID, writable: l.GetWritable(), token: l.GetToken()}), append(lent, m)
+		}
+	}
+	s.lend(ctx, loans)
+	for i, l := range loans {
+		if l.err != nil {
+			lent[i].Error = errorToProto(l.err)
+		}
 	}
 	return resp, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
@@ -242,30 +243,51 @@ func (s *service) Refresh(ctx context.Context, req *pb.RefreshRequest) (*pb.Refr
 }
 
 func (s *service) Descriptor(ctx context.Context, req *pb.DescriptorRequest) (*pb.DescriptorResponse, error) {
-	if err := s.ready("descriptor"); err != nil {
+	if err := s.ready(opDescriptor); err != nil {
 		return nil, err
 	}
-	if err := s.lend(ctx, contract.SegmentID(req.GetSegment()), req.GetWritable(), req.GetToken()); err != nil {
-		return nil, toStatus(err)
+	loans := []loan{{segment: contract.SegmentID(req.GetSegment()), writable: req.GetWritable(), token: req.GetToken()}}
+	if s.lend(ctx, loans); loans[0].err != nil {
+		return nil, toStatus(loans[0].err)
 	}
 	return &pb.DescriptorResponse{}, nil
 }
 
-// lend sends the file behind a segment to the host.
-func (s *service) lend(ctx context.Context, id contract.SegmentID, writable bool, token uint64) error {
-	const op = "descriptor"
-	file, err := s.file(ctx, id, writable)
-	if err != nil {
-		return err
+const opDescriptor = "descriptor"
+
+// loan is the file behind a segment, which the host gets for a request with that token.
+type loan struct {
+	segment  contract.SegmentID
+	writable bool
+	token    uint64
+	file     *os.File
+	err      error
+}
+
+// lend sends files to the host, and sets what went wrong. All are opened, and then sent, in one go: to wake the thread that does so, and to be
+// woken, takes longer than that.
+func (s *service) lend(ctx context.Context, loans []loan) {
+	var opening sync.WaitGroup
+	for i := range loans {
+		l := &loans[i]
+		opening.Go(func() {
+			if l.file, l.err = s.file(ctx, l.segment, l.writable); l.err == nil && l.file == nil {
+				l.err = &core.Error{Op: opDescriptor, Kind: core.ErrProtocol, Err: fmt.Errorf("the producer has no file for segment %d", l.segment)}
+			}
+		})
 	}
-	if file == nil {
-		return &core.Error{Op: op, Kind: core.ErrProtocol, Err: fmt.Errorf("the producer has no file for segment %d", id)}
-	}
-	err = s.send(token, file)
-	if err := errors.Join(err, shm.Close(file)); err != nil {
-		return &core.Error{Op: op, Kind: core.ErrUnavailable, Err: err}
-	}
-	return nil
+	opening.Wait()
+	shm.Apart(func() {
+		for i := range loans {
+			l := &loans[i]
+			if l.err != nil {
+				continue
+			}
+			if err := errors.Join(s.send(l.token, l.file), shm.Close(l.file)); err != nil {
+				l.err = &core.Error{Op: opDescriptor, Kind: core.ErrUnavailable, Err: err}
+			}
+		}
+	})
 }
 
 // send sends a file to the host from where its descriptor is.
