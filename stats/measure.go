@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +78,7 @@ func measureBy(ctx context.Context, g summer, v *core.View, o *Options) (*Summar
 	}
 	src.coalesce()
 	s := &Summary{Len: v.Len(), Sweep: 1, OnGPU: g != nil}
-	p := planOf(src, limit, o.Seed)
+	p := planOf(src, limit, o)
 	edges, err := histogramEdges(ctx, src, o)
 	if err != nil {
 		return nil, err
@@ -144,10 +145,10 @@ type plan struct {
 	seed      uint64
 }
 
-func planOf(src *source, limit int, seed uint64) plan {
+func planOf(src *source, limit int, o *Options) plan {
 	if limit > 0 && !src.sampled && limit < src.n {
-		run := min(SampleRun, limit)
-		return plan{n: src.n, chunks: limit / run, runLen: run, seed: seed}
+		run := min(cmp.Or(o.Run, SampleRun), limit)
+		return plan{n: src.n, chunks: limit / run, runLen: run, seed: o.Seed}
 	}
 	each := max(chunkLen, (src.n+maxChunks-1)/maxChunks)
 	return plan{n: src.n, chunks: max((src.n+each-1)/each, 1)}
@@ -210,7 +211,7 @@ func (p *plan) run(ctx context.Context, src *source, workers int, count bool, ed
 	}
 	batch := 1
 	if p.runLen > 0 {
-		batch = chunkLen / p.runLen / 16
+		batch = max(chunkLen/p.runLen/16, 1)
 	}
 	batches := (p.chunks + batch - 1) / batch
 	workers = min(workers, batches)
@@ -325,7 +326,7 @@ func histogramEdges(ctx context.Context, src *source, o *Options) ([]float64, er
 	if o.Sample > 0 {
 		sample = min(o.Sample, sample)
 	}
-	p := planOf(src, sample, o.Seed)
+	p := planOf(src, sample, o)
 	m, _, err := p.run(ctx, src, o.Workers, false, nil)
 	if err != nil || m.finite() == 0 {
 		return edgesOf(0, 1, o.Bins), err

@@ -129,17 +129,18 @@ func TestSweep(t *testing.T) {
 	data := make([]float64, 16*7*1000)
 	data[77_777] = math.NaN()
 	v := coretest.NewView(t, data)
-	found, looks := 0, 0
-	for seed := uint64(5); looks == 0 || looks < of(t, v, &stats.Options{Sample: 16_000}).Sweep; seed++ {
-		s := of(t, v, &stats.Options{Sample: 16_000, Seed: seed})
-		if s.Seen != 16_000 || s.Runs != 1000 || s.Exact() || s.Sweep != 7 {
-			t.Fatalf("%+v", *s)
+	for _, c := range []struct{ run, sample, runs, sweep int }{{0, 16_000, 1000, 7}, {16, 1600, 100, 70}, {1000, 16_000, 16, 7}, {4000, 16_000, 4, 7}, {1, 100, 100, 1120}, {1 << 20, 7000, 1, 16}} {
+		found := 0
+		for look := range c.sweep {
+			s := of(t, v, &stats.Options{Sample: c.sample, Run: c.run, Seed: 5 + uint64(look), Workers: 1 + look%2})
+			if s.Seen != c.sample || s.Runs != c.runs || s.Exact() || s.Sweep != c.sweep {
+				t.Fatalf("%+v, expected %+v", *s, c)
+			}
+			found += s.NaN
 		}
-		found += s.NaN
-		looks++
-	}
-	if found != 1 || looks != 7 {
-		t.Errorf("%d times in %d looks", found, looks)
+		if found != 1 {
+			t.Errorf("%+v: it was found %d times", c, found)
+		}
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 type sweep struct {
 	from  *stats.Number // the step before the first look
 	looks int
-	runs  int // of each sample
+	seen  int // of each sample
 	len   int
 	seed  uint64 // of the last look
 }
@@ -24,8 +24,8 @@ func (w *watched) notMet(a Alarm, sum *stats.Summary, before *stats.Number) {
 		return
 	}
 	row := w.sweeps[a.text]
-	if row.runs != sum.Runs || row.len != sum.Len || row.seed+1 != w.seed { // the samples began anew
-		row = sweep{from: before, runs: sum.Runs, len: sum.Len}
+	if row.seen != sum.Seen || row.len != sum.Len || row.seed+1 != w.seed { // the samples began anew
+		row = sweep{from: before, seen: sum.Seen, len: sum.Len}
 	}
 	row.looks++
 	row.seed = w.seed

@@ -62,9 +62,18 @@ const (
 	leastSample = 1 << 12
 	mostSample  = 1 << 24
 
+	// A sample has at least so many runs, of a page of float32 at most: to look at a page that nobody has used for a while takes as long as to read all of it, or
+	// longer.
+	leastRuns  = 16
+	longestRun = 1 << 10
+
 	binSample = 1 << 13 // of a histogram that is not of the same look as the other figures
-	binShare  = 0.15    // of what looks may take
+	binRun    = 1 << 6
+	binShare  = 0.15 // of what looks may take
 )
+
+// runOf is how many neighbours are read at each place of a sample.
+func runOf(sample int) int { return min(sample/leastRuns, longestRun) }
 
 // credit is how long what was not spent may be spent later: so much that the first looks at some hundred arrays do not hold up the next ones.
 const credit = 10 * time.Second

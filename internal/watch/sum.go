@@ -16,7 +16,7 @@ func (s *Sampler) sum(ctx context.Context, w *watched) (sum *stats.Summary, chan
 	opts := &stats.Options{Workers: 1, Bins: s.opts.Bins, Seed: w.seed}
 	w.seed++
 	if !s.opts.Exact {
-		opts.Sample = w.sample
+		opts.Sample, opts.Run = w.sample, runOf(w.sample)
 		if w.view.Version() == 0 {
 			opts.Bins = 0 // they take five times as long as all else, so most looks have those of an earlier one
 		}
@@ -65,7 +65,7 @@ const (
 func (s *Sampler) changed(ctx context.Context, w *watched, sum *stats.Summary, took *time.Duration) (bool, error) {
 	whole := sum.Exact() || sum.Version > 0
 	now, before := sum, sum
-	same := &stats.Options{Workers: 1, Sample: leastSample}
+	same := &stats.Options{Workers: 1, Sample: leastSample, Run: runOf(leastSample)}
 	var err error
 	if !whole {
 		now, err = s.take(ctx, w, same, took)
@@ -93,7 +93,7 @@ func (s *Sampler) bin(ctx context.Context, w *watched, took *time.Duration) erro
 		return nil
 	}
 	before := *took
-	sum, err := s.take(ctx, w, &stats.Options{Workers: 1, Bins: s.opts.Bins, Sample: binSample, Seed: w.seed}, took)
+	sum, err := s.take(ctx, w, &stats.Options{Workers: 1, Bins: s.opts.Bins, Sample: binSample, Run: binRun, Seed: w.seed}, took)
 	if err == nil {
 		w.bins = sum.Histogram
 	}
@@ -144,8 +144,8 @@ func (s *Sampler) adjust(w *watched, sum *stats.Summary) {
 	if sampled == 0 {
 		sampled = all * quicker
 	}
-	// The smallest sample, and that by which a change is noticed, may take longer than all elements.
-	if float64(sum.Len)*all <= max(share, 2*leastSample*sampled) {
+	// Samples that take little less than all elements would find what they look for much later.
+	if float64(sum.Len)*all <= max(share, atMost*leastSample*sampled) {
 		w.sample = 0
 		return
 	}
@@ -155,8 +155,12 @@ func (s *Sampler) adjust(w *watched, sum *stats.Summary) {
 	}
 }
 
-// quicker is by how much an element may be read in less time if all are read, and not a sample.
-const quicker = 16
+const (
+	// quicker is by how much an element may be read in less time if all are read, and not a sample.
+	quicker = 4
+	// atMost is how many times as long as the smallest sample a look at all elements may take, though it takes more than it may.
+	atMost = 6
+)
 
 // forgets is how quickly it is forgotten that all elements took too long: others may have been at work.
 const forgets = 0.9

@@ -28,6 +28,9 @@ func TestSamplesReadAllInTurn(t *testing.T) {
 			rounds(t, s, 1, func(int) {})
 			last := s.State().Arrays[0].Last
 			read, found = read+last.Seen, last.NaN > 0
+			if run := last.Seen / last.Runs; run < 256 || last.Runs < leastRuns {
+				t.Fatalf("%d runs of %d neighbours", last.Runs, run)
+			}
 		}
 		if read > len(data)+len(data)/8 {
 			late++
