@@ -563,8 +563,8 @@ void trim_excess(void);
 void trim_for(size_t size);
 /* In the parent, after a fork: does what was left to be done, unless the keeper does, or somebody calls ndheap_trim. Wants no lock. */
 void trim_after_fork(void);
-/* Does it, unless another one has trim_lock: then the next fork does, or the next ndheap_trim. */
-void trim_aside(void);
+/* Does it, unless another one has trim_lock, or somebody forks. False: another one has it. */
+bool trim_aside(void);
 /* In a forked child: nobody calls ndheap_trim there yet. */
 void trim_forget(void);
 /* Notes that a fresh block was made, which may show that one like it went back too early. Wants supply_lock. */

@@ -24,6 +24,7 @@
 #define UNSHARE 2 /* CLOSE_RANGE_UNSHARE */
 
 enum { NOT_BEGUN, REFUSED, RUNS };
+enum { PAUSE_US = 1000 };
 static _Atomic uint32_t begun;
 static pid_t thread; /* if it RUNS */
 
@@ -66,8 +67,11 @@ static void *keep(void *unused) {
 			atomic_store(&order, NOTHING);
 			wake(&order);
 		}
-		if (atomic_exchange(&forked, false))
-			trim_aside();
+		if (atomic_exchange(&forked, false) && !trim_aside()) {
+			atomic_store(&forked, true);
+			usleep(PAUSE_US); /* whoever has the lock may wait for an order meanwhile */
+			continue;
+		}
 		wait_while(&bell, heard);
 	}
 	return unused;

@@ -100,11 +100,12 @@ void trim_made(unsigned class, size_t size) {
 	atomic_fetch_add_explicit(&missed, (int64_t)class_size(class), memory_order_relaxed);
 }
 
-void trim_aside(void) {
+bool trim_aside(void) {
 	if (!lock_try(&trim_lock))
-		return;
+		return false;
 	aside_clear();
 	unlock(&trim_lock);
+	return true;
 }
 
 void trim_after_fork(void) {
