@@ -278,12 +278,16 @@ func (s *service) lend(ctx context.Context, loans []loan) {
 	}
 	opening.Wait()
 	shm.Apart(func() {
+		var failed error // a host that does not read is waited for once
 		for i := range loans {
 			l := &loans[i]
 			if l.err != nil {
 				continue
 			}
-			if err := errors.Join(s.send(l.token, l.file), shm.Close(l.file)); err != nil {
+			if failed == nil {
+				failed = s.send(l.token, l.file)
+			}
+			if err := errors.Join(failed, shm.Close(l.file)); err != nil {
 				l.err = &core.Error{Op: opDescriptor, Kind: core.ErrUnavailable, Err: err}
 			}
 		}

@@ -15,7 +15,7 @@ func TestStress(t *testing.T) {
 		"entries", "lookups", "alignment", "overflow", "realloc", "errno", // the malloc family
 		"calloc", "sparse", "pins", "wild", "trim", "keep", "steady", "growth", "seals", // a block's life
 		"threads", "contention",
-		"fork", "fork-threads", "fork-pinned", "fork-granted", "fork-guarded", "fork-child", "fork-often", "fork-generations", "fork-closed", "fork-warm", "fork-dumped",
+		"fork", "fork-threads", "fork-pinned", "fork-granted", "fork-guarded", "fork-child", "fork-often", "fork-generations", "fork-closed", "fork-warm", "fork-dumped", "fork-signals",
 		"fork-bare", "exec",
 		"promote", "promote-sparse", "promote-writers", "promote-input", "promote-refused", "promote-often", "promote-child", "promote-repin", "promote-beside",
 		"promote-elsewhere", "promote-together", "promote-pinned", "promote-signals", "promote-limit", "promote-own-limit", "promote-mappings", "promote-lowest",

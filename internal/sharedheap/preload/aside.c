@@ -1,14 +1,10 @@
 /*
- * What a fork leaves to be done after it, for which it would wait: by the keeper if there is one, else by ndheap_trim if
- * somebody calls it, else by the thread that has forked.
+ * Page tables that a fork has moved aside.
  *
- * Page tables that it has moved aside. Where a private mapping takes the place of a shared one, the kernel takes every page of the old one out of the page tables:
- * 50 ms for a GiB. So the page tables are moved to other addresses first, at a hundredth of that cost, and unmapped there when
- * the fork is over. A thread that writes in between finds its page in the file.
- *
- * A page of each private mapping that is written to. Core dumps leave out private mappings of files that nobody has written
- * to. No byte is changed, but to copy a page takes 10 to 50 us if nobody has used it for a while. Children have no one to do
- * it for them, and do it before they go on.
+ * Where a private mapping takes the place of a shared one, the kernel takes every page of the old one out of the page tables:
+ * 50 ms for a GiB, for which the fork would wait. So the page tables are moved to other addresses first, at a hundredth of
+ * that cost, and unmapped there when the fork is over: by the keeper if there is one, else by ndheap_trim if somebody calls
+ * it, else by the thread that has forked. A thread that writes in between finds its page in the file.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -32,8 +28,6 @@ static uint32_t count;
 
 static uintptr_t room, end; /* the addresses that are left in the last place, during a fork */
 static bool refused;        /* by the kernel */
-
-static bool undumped; /* some segment is */
 
 /* How many addresses a segment takes. Page tables of whole huge pages are moved as a whole, if they keep their place in them. */
 static size_t room_for(const struct segment *s) { return s->size < HUGE_PAGE ? s->size : s->size + HUGE_PAGE; }
@@ -95,32 +89,6 @@ void aside_clear(void) {
 		count -= !left;
 		next.munmap((void *)(base + left), size - left);
 	}
-	aside_dump_all();
 }
 
 void aside_forget(void) { count = 0; }
-
-static bool write_to(uintptr_t page, size_t size) { return next.madvise((void *)page, size, MADV_POPULATE_WRITE) == 0; }
-
-void aside_dump(struct segment *s) {
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	if (s->undumped && !write_to(s->base + s->size - page, page)) /* the program has freed that one, or made it unwritable */
-		write_to(s->base, page);
-	s->undumped = false;
-}
-
-bool aside_dump_later(struct segment *s) {
-	if (!write_to(0, 0))
-		return false; /* the kernel does not know how */
-	return undumped = s->undumped = true;
-}
-
-void aside_dump_all(void) {
-	for (uint32_t i = 1; undumped && !atomic_load(&trim_hurry); i++) {
-		lock(&supply_lock);
-		undumped = i < segment_count;
-		if (undumped)
-			aside_dump(&segments[i]);
-		unlock(&supply_lock);
-	}
-}

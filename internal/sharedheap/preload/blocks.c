@@ -126,10 +126,10 @@ void block_release(uint32_t index) {
 	}
 	if (unlikely(atomic_load_explicit(&b->guarded, memory_order_relaxed))) {
 		/* The next owner may write to it, as after malloc has unmapped a block. */
-		lock(&supply_lock); /* as in mprotect */
+		uint64_t mask = rights_change();
 		next.mprotect((void *)b->base, class_size(b->class), PROT_READ | PROT_WRITE);
 		atomic_store_explicit(&b->guarded, false, memory_order_relaxed);
-		unlock(&supply_lock);
+		rights_changed(mask);
 	}
 	bool warm;
 	while (!(warm = arena_give(index)) && !supply_release_frozen(index))

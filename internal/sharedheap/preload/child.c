@@ -113,6 +113,7 @@ static void begin_child(void) {
 		lock_reset(&arenas[i].lock);
 	memset(fork_counters, 0, sizeof fork_counters); /* the parent's */
 	promote_forget();
+	rights_forget();
 	keeper_forget();
 	gate_forget();
 	trim_forget();
@@ -122,7 +123,6 @@ static void begin_child(void) {
 		aside_forget();
 		leave_segments();
 		leave_blocks();
-		aside_dump_all();
 	}
 	errno = saved;
 }

@@ -96,11 +96,7 @@ static bool make_private(struct segment *s, enum frozen why) {
 	s->guarded = false;
 	if (why == FROZEN_BY_FORK)
 		aside_move(s);
-	if (!(s->kept ? keeper_run(map_segment, s) : map_segment(s)))
-		return false;
-	if (why != FROZEN_BY_FORK || !aside_dump_later(s))
-		touch(s->base + s->size - (size_t)sysconf(_SC_PAGESIZE));
-	return true;
+	return s->kept ? keeper_run(map_segment, s) : map_segment(s);
 }
 
 /* False: it stays shared. */
@@ -148,6 +144,7 @@ static bool melted_anywhere(const struct segment *s) { return melted(s, 0, UINTP
 static void freeze(uintptr_t from, uintptr_t to, enum frozen why) {
 	if (fork_is_open())
 		return;
+	uint64_t mask = rights_keep();
 	count_blocks();
 	drop_warm(from, to);
 	maps_find_torn();
@@ -173,6 +170,7 @@ static void freeze(uintptr_t from, uintptr_t to, enum frozen why) {
 			copy_now(b);
 		}
 	}
+	rights_let_change(mask);
 	supply_forget_frozen();
 }
 

@@ -35,6 +35,7 @@
  *   fork.c       what a fork does to all this
  *   child.c      and to the child
  *   aside.c      what it leaves to be done after it
+ *   rights.c     changes of the rights to pages beside it
  *   promote.c    how a block that a fork has frozen becomes shared again
  *   keeper.c     the thread that does so, and has the files
  *   gate.c       which keeps promotion and system calls that write into blocks apart
@@ -403,7 +404,6 @@ struct segment {
 	bool pool;
 	bool guarded; /* a live block of it is; counted by freeze */
 	bool granted; /* the same of what others may write to */
-	bool undumped; /* frozen: core dumps leave it out, until aside_dump */
 };
 extern struct segment *segments; /* 0 is never used */
 extern uint32_t segment_count;
@@ -563,8 +563,8 @@ void trim_excess(void);
 void trim_for(size_t size);
 /* In the parent, after a fork: does what was left to be done, unless the keeper does, or somebody calls ndheap_trim. Wants no lock. */
 void trim_after_fork(void);
-/* Does it, unless another one has trim_lock, or somebody forks. False: another one has it. */
-bool trim_aside(void);
+/* Does it, unless another one has trim_lock: then the next fork does, or the next ndheap_trim. */
+void trim_aside(void);
 /* In a forked child: nobody calls ndheap_trim there yet. */
 void trim_forget(void);
 /* Notes that a fresh block was made, which may show that one like it went back too early. Wants supply_lock. */
@@ -645,15 +645,21 @@ void aside_open(bool (*moves)(const struct segment *));
 void aside_close(void);
 /* Moves the page tables of a shared segment aside, if it can, so that it is soon replaced. Wants trim_lock. */
 void aside_move(const struct segment *s);
-/* Does what is left to be done, until somebody forks. Wants trim_lock. */
+/* Unmaps what was moved aside, until somebody forks. Wants trim_lock. */
 void aside_clear(void);
-/* In a forked child, which has no page tables aside. */
+/* In a forked child, which has nothing of it. */
 void aside_forget(void);
-/* Sees to it that core dumps contain a segment that was mapped privately: later, now if it was not done yet, and all. The first says whether
- * the kernel can. They want trim_lock, supply_lock, and trim_lock. */
-bool aside_dump_later(struct segment *s);
-void aside_dump(struct segment *s);
-void aside_dump_all(void);
+
+/* rights.c */
+
+/* Before and after rights to pages of blocks change. In between, for a moment, no signal is delivered, and no fork looks at them. */
+uint64_t rights_change(void);
+void rights_changed(uint64_t mask);
+/* The same for who looks at them: none changes in between. */
+uint64_t rights_keep(void);
+void rights_let_change(uint64_t mask);
+/* In a forked child. */
+void rights_forget(void);
 
 /* promote.c */
 

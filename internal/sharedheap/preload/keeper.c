@@ -24,7 +24,6 @@
 #define UNSHARE 2 /* CLOSE_RANGE_UNSHARE */
 
 enum { NOT_BEGUN, REFUSED, RUNS };
-enum { PAUSE_US = 1000 };
 static _Atomic uint32_t begun;
 static pid_t thread; /* if it RUNS */
 
@@ -67,11 +66,8 @@ static void *keep(void *unused) {
 			atomic_store(&order, NOTHING);
 			wake(&order);
 		}
-		if (atomic_exchange(&forked, false) && !trim_aside()) {
-			atomic_store(&forked, true);
-			usleep(PAUSE_US); /* whoever has the lock may wait for an order meanwhile */
-			continue;
-		}
+		if (atomic_exchange(&forked, false))
+			trim_aside();
 		wait_while(&bell, heard);
 	}
 	return unused;

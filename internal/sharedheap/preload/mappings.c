@@ -143,7 +143,7 @@ EXPORTED int mprotect(void *p, size_t size, int rights) {
 		return next.mprotect(p, size, rights);
 	int saved = errno;
 	promote_keep_off(p, size);
-	lock(&supply_lock); /* a fork maps everything anew with the rights that it finds */
+	uint64_t mask = rights_change();
 	for (uintptr_t at = (uintptr_t)p, end = at + size, to; at < end; at = to) {
 		uint32_t index = block_from(at, &to);
 		if (index)
@@ -152,7 +152,7 @@ EXPORTED int mprotect(void *p, size_t size, int rights) {
 	errno = saved;
 	int result = next.mprotect(p, size, rights);
 	saved = errno;
-	unlock(&supply_lock);
+	rights_changed(mask);
 	promote_let_on();
 	errno = saved;
 	return result;

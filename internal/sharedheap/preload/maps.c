@@ -167,9 +167,40 @@ void touch(uintptr_t at) {
 		; /* compilers may leave out any operation that changes nothing, but for this one */
 }
 
+/*
+ * Maps a file privately somewhere, so that core dumps will contain it. They leave out a private mapping of a file as long as the kernel does not
+ * count on pages of its own there. It does from the first page on that is written to; also if that page lies beyond the
+ * end of the file, where there is none to be copied, which costs least.
+ */
+static char *map_dumped(uint64_t size, int rights, int fd, uint64_t offset) {
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const int all = PROT_READ | PROT_WRITE;
+	char *p = next.mmap(NULL, size + page, all, MAP_PRIVATE | MAP_NORESERVE, fd, (off_t)offset);
+	if (p == MAP_FAILED)
+		return NULL;
+	bool counts = next.madvise(p + size, page, MADV_POPULATE_WRITE) == 0 || errno == EFAULT; /* else Linux is older than 5.14 */
+	if (counts && (rights == all || next.mprotect(p, size, rights) == 0))
+		return p;
+	next.munmap(p, size + page);
+	return NULL;
+}
+
 bool map_privately(uintptr_t base, uint64_t size, int rights, int fd, uint64_t offset) {
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *p = map_dumped(size, rights, fd, offset);
+	bool moved = p && next.mremap(p, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)base) != MAP_FAILED;
+	if (moved)
+		next.munmap(p + size, page);
+	else if (p)
+		next.munmap(p, size + page);
+	if (moved)
+		return true;
 	int how = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
-	return next.mmap((void *)base, size, rights, how, fd, (off_t)offset) != MAP_FAILED;
+	if (next.mmap((void *)base, size, rights, how, fd, (off_t)offset) == MAP_FAILED)
+		return false;
+	if (rights & PROT_WRITE)
+		touch(base + size - page); /* most blocks have not used their last page */
+	return true;
 }
 
 void maps_copy(uintptr_t from, uintptr_t to) {
@@ -188,8 +219,6 @@ static bool separate(const struct segment *s, const struct mapping *m) {
 		return false;
 	if (s->granted)
 		maps_copy(m->from, m->from + m->size);
-	else if (m->rights & PROT_WRITE)
-		touch(m->from + m->size - (size_t)sysconf(_SC_PAGESIZE)); /* see aside_dump */
 	return !copies || next.mprotect((void *)m->from, m->size, m->rights) == 0;
 }
 

@@ -264,12 +264,7 @@ static void spare_give(struct spare *s) {
 
 /* Maps privately what was moved of a block. False: the kernel refuses. */
 static bool take_back(const struct block *b, size_t done, const struct segment *s) {
-	if (block_outside(b))
-		return maps_separate(s);
-	if (!map_privately(b->base, done, PROT_READ | PROT_WRITE, s->fd, 0))
-		return false;
-	touch(b->base); /* see aside_dump */
-	return true;
+	return block_outside(b) ? maps_separate(s) : map_privately(b->base, done, PROT_READ | PROT_WRITE, s->fd, 0);
 }
 
 /* Moves a block's pages into a segment. False: they are private, as before. */
@@ -339,7 +334,6 @@ static bool promote(const void *p) {
 		return false;
 	size_t size = block_extent(b);
 	lock(&supply_lock);
-	aside_dump(&segments[b->segment]); /* while it is one mapping */
 	if (descriptor_spare(size) && affordable(size))
 		segment = segment_adopt(b->base, size, true);
 	unlock(&supply_lock);

@@ -100,12 +100,11 @@ void trim_made(unsigned class, size_t size) {
 	atomic_fetch_add_explicit(&missed, (int64_t)class_size(class), memory_order_relaxed);
 }
 
-bool trim_aside(void) {
+void trim_aside(void) {
 	if (!lock_try(&trim_lock))
-		return false;
+		return;
 	aside_clear();
 	unlock(&trim_lock);
-	return true;
 }
 
 void trim_after_fork(void) {

@@ -1,9 +1,11 @@
 /* What a forked child has of the heap: the same as its parent, each its own. */
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 
 #include "stress.h"
 
@@ -97,45 +99,6 @@ void test_promote_repin(void) {
 	CHECK(stats().live_blocks == 0 && stats().pinned_blocks == 0 && stats().descriptors <= 1, "%u descriptors", stats().descriptors);
 }
 
-/* Whether the kernel puts the mapping that an address lies in into core dumps: of one of a file, some page must be no longer the file's. */
-static bool dumped(const char *at) {
-	char line[1024];
-	unsigned long from, to, own;
-	bool here = false, yes = false;
-	FILE *maps = fopen("/proc/self/smaps", "r");
-	while (fgets(line, sizeof line, maps)) {
-		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
-			here = (uintptr_t)at >= from && (uintptr_t)at < to;
-		else if (here && sscanf(line, "Anonymous: %lu kB", &own) == 1)
-			yes = own > 0;
-	}
-	fclose(maps);
-	return yes;
-}
-
-static bool dumped_all(const char *p, size_t size) { return dumped(p) && dumped(p + size - 1); }
-
-/* After a fork both sides have all of their memory in a core dump, whether they have written to it since or not: the child at once, the parent soon. */
-void test_fork_dumped(void) {
-	char *p[SIZES];
-	for (size_t i = 0; i < SIZES; i++) {
-		fill(p[i] = opaque(malloc(sizes[i])), sizes[i], 1);
-		heap.promote(p[i]); /* if it is the libc's */
-	}
-	int pid = split();
-	uint64_t begin = now_ns();
-	for (size_t i = 0; i < SIZES; i++) {
-		while (pid && !dumped_all(p[i], sizes[i]) && now_ns() - begin < 10000000000u)
-			usleep(1000); /* the keeper sees to it */
-		CHECK(dumped_all(p[i], sizes[i]), "%zu bytes of the %s", sizes[i], pid ? "parent" : "child");
-	}
-	if (pid == 0)
-		_exit(0);
-	CHECK(exit_of(pid) == 0);
-	for (size_t i = 0; i < SIZES; i++)
-		free(p[i]);
-}
-
 /*
  * A child of a bare system call runs no handlers of forks, and has none of the heap's threads. Its memory is its parent's, but it
  * forks as any other.
@@ -207,4 +170,34 @@ void test_fork_generations(void) {
 		CHECK(filled(kept[i], MIB + 7, (uint32_t)i));
 		free(kept[i]);
 	}
+}
+
+static char *guarded; /* a page, which a handler of signals makes unwritable and writable again */
+
+static void guard(int signal) {
+	(void)signal;
+	CHECK(mprotect(guarded, 4096, PROT_READ) == 0 && mprotect(guarded, 4096, PROT_READ | PROT_WRITE) == 0);
+}
+
+/* A handler of signals may change rights whatever it interrupts: calls that take the heap's locks, a fork, and a change of rights. */
+void test_fork_signals(void) {
+	const size_t size = 4 * MIB;
+	char *p = opaque(malloc(size)), *page = (char *)(((uintptr_t)p + 4095) & ~4095ul);
+	struct itimerval often = {{0, 200}, {0, 200}}, off = {0};
+	fill(p, size, 1);
+	guarded = page + MIB;
+	CHECK(signal(SIGALRM, guard) != SIG_ERR && setitimer(ITIMER_REAL, &often, NULL) == 0);
+	for (uint64_t begin = now_ns(); now_ns() - begin < 500000000u;) {
+		char *others[16];
+		for (int i = 0; i < 16; i++)
+			others[i] = opaque(malloc(MIB));
+		for (int i = 0; i < 16; i++)
+			free(others[i]);
+		CHECK(mprotect(page, 4096, PROT_READ) == 0 && mprotect(page, 4096, PROT_READ | PROT_WRITE) == 0);
+		CHECK(madvise(page + 2 * MIB, 4096, MADV_DONTNEED) == 0);
+		fork_once();
+		page[0] = page[0], guarded[0] = guarded[0];
+	}
+	CHECK(setitimer(ITIMER_REAL, &off, NULL) == 0 && signal(SIGALRM, SIG_DFL) != SIG_ERR);
+	free(p);
 }

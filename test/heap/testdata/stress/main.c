@@ -46,6 +46,7 @@ static const struct {
 	{"fork-closed", test_fork_closed},
 	{"fork-warm", test_fork_warm},
 	{"fork-dumped", test_fork_dumped},
+	{"fork-signals", test_fork_signals},
 	{"fork-bare", test_fork_bare},
 	{"promote", test_promote},
 	{"promote-not", test_promote_not},

@@ -107,6 +107,7 @@ void test_fork_generations(void);
 void test_fork_closed(void);
 void test_fork_warm(void);
 void test_fork_dumped(void);
+void test_fork_signals(void);
 void test_fork_bare(void);
 void test_promote(void);
 void test_promote_not(void);
