@@ -277,11 +277,11 @@ func (s *service) lend(ctx context.Context, loans []loan) {
 		})
 	}
 	opening.Wait()
-	shm.Apart(func() {
-		var failed error // a host that does not read is waited for once
+	var failed error // a host that does not read is waited for once
+	give := func(apart bool) {
 		for i := range loans {
 			l := &loans[i]
-			if l.err != nil {
+			if l.err != nil || l.file == nil || shm.IsApart(l.file) != apart {
 				continue
 			}
 			if failed == nil {
@@ -290,8 +290,11 @@ func (s *service) lend(ctx context.Context, loans []loan) {
 			if err := errors.Join(failed, shm.Close(l.file)); err != nil {
 				l.err = &core.Error{Op: opDescriptor, Kind: core.ErrUnavailable, Err: err}
 			}
+			l.file = nil
 		}
-	})
+	}
+	give(false) // a GPU driver's are where it has opened them
+	shm.Apart(func() { give(true) })
 }
 
 // send sends a file to the host from where its descriptor is.
