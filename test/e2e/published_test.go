@@ -41,6 +41,12 @@ func source(t *testing.T, run *harness.Run, name string) *hostplugin.Source {
 	return src
 }
 
+// ready waits until the script serves the test: a name that it publishes may be that of a variable before.
+func ready(t *testing.T, run *harness.Run) {
+	t.Helper()
+	run.Remote.Exec(t, "pass")
+}
+
 // viewOf takes a view that the test closes.
 func viewOf(t *testing.T, src *hostplugin.Source) *core.View {
 	t.Helper()
@@ -206,6 +212,7 @@ references = sys.getrefcount(a)
 ndbridge.publish("a", a)
 remote.serve()
 `, harness.Options{})
+	ready(t, run)
 	for _, end := range []string{`ndbridge.publish("a", np.full(1 << 17, 1.0))`, `ndbridge.unpublish("a")`} {
 		view := run.View(t, "a")
 		run.Remote.Exec(t, "ndbridge.publish('a', a)")
@@ -292,6 +299,7 @@ ndbridge.publish("a", a)
 ndbridge.publish("b", np.full(1 << 17, 1.0))
 remote.serve()
 `, harness.Options{Configs: promoting})
+	ready(t, run)
 	src := source(t, run, "a")
 	closed(t, viewOf(t, src))
 	run.Remote.Exec(t, `

@@ -58,6 +58,7 @@ def refill():
             return True
 remote.serve()
 `, harness.Options{})
+	ready(t, run)
 	src := source(t, run, "a")
 	view := viewOf(t, src)
 	if data := slice[float64](t, view); data[15] != 15 || view.Version() != 1 {
@@ -106,6 +107,7 @@ def end():
         file.unlink()
 remote.serve()
 `, harness.Options{})
+	ready(t, run)
 	src := source(t, run, "a")
 	view := viewOf(t, src)
 	if x := slice[uint8](t, view)[9]; x != 1 || view.Copied() || view.Version() != 1 {
