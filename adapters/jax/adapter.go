@@ -19,6 +19,7 @@ var (
 	_ program.Recogniser = (*adapter)(nil)
 	_ program.Importer   = (*adapter)(nil)
 	_ program.Container  = (*adapter)(nil)
+	_ program.Keeper     = (*adapter)(nil)
 )
 
 // Owns claims arrays, and what JAX has that looks like one without having memory of its own.
@@ -29,6 +30,11 @@ func (*adapter) Owns(g *py.GIL, _ *program.Env, o py.Object) (bool, error) {
 // Marks implements [program.Recogniser]: an array cannot change, but its memory can be given up.
 func (*adapter) Marks(g *py.GIL, _ *program.Env, o py.Object) (py.Marks, bool, error) {
 	return py.Marks{Class: g.Type(o), Itself: true, Methods: []string{"is_deleted"}}, kindOf(g, o) == concrete, nil
+}
+
+// Keeper implements [program.Keeper]: what nobody may write to nobody frees, either, while the array is there.
+func (*adapter) Keeper(g *py.GIL, _ *program.Env, o py.Object) (keeper py.Object, ok bool, err error) {
+	return o, kindOf(g, o) == concrete, nil
 }
 
 // Plan implements [program.Adapter].

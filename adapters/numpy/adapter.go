@@ -20,6 +20,7 @@ var (
 	_ program.Recogniser = (*adapter)(nil)
 	_ program.Importer   = (*adapter)(nil)
 	_ program.Fronter    = (*adapter)(nil)
+	_ program.Keeper     = (*adapter)(nil)
 )
 
 // Owns claims arrays of every kind, subclasses included, and NumPy's scalars.
@@ -82,4 +83,20 @@ func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, 
 	plan.Fixed = g.Type(o) == class && !facts.scalar
 	a.Edit(&plan, env, facts)
 	return plan, nil
+}
+
+// Keeper implements [program.Keeper].
+func (*adapter) Keeper(g *py.GIL, env *program.Env, o py.Object) (keeper py.Object, ok bool, err error) {
+	class, err := g.Attr(env.Module, "ndarray")
+	if err != nil || !g.IsInstance(o, class) {
+		return 0, false, err
+	}
+	flags, err := attrOf(g, class, o, "flags")
+	if err != nil {
+		return 0, false, err
+	}
+	if own, err := boolAttr(g, flags, "owndata"); own || err != nil {
+		return o, own, err
+	}
+	return g.AttrOf(class, o, "base")
 }

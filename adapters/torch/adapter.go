@@ -22,6 +22,7 @@ var (
 	_ program.Recogniser = (*adapter)(nil)
 	_ program.Container  = (*adapter)(nil)
 	_ program.Storer     = (*adapter)(nil)
+	_ program.Keeper     = (*adapter)(nil)
 	_ program.Importer   = (*adapter)(nil)
 	_ program.Guard      = (*adapter)(nil)
 )
@@ -86,6 +87,16 @@ func (*adapter) Storage(g *py.GIL, env *program.Env, o py.Object) (s program.Sto
 	}
 	s.Size, s.Addr = facts[0], facts[1]
 	return s, true, nil
+}
+
+// Keeper implements [program.Keeper].
+func (*adapter) Keeper(g *py.GIL, env *program.Env, o py.Object) (keeper py.Object, ok bool, err error) {
+	class, err := g.Attr(env.Module, "Tensor")
+	if err != nil {
+		return 0, false, err
+	}
+	facts, err := look(g, env, class, o)
+	return o, err == nil && facts.owned, err
 }
 
 // Plan implements [program.Adapter].

@@ -247,15 +247,15 @@ func (h *Heap) Unpin(addr uintptr, segment uint64) bool {
 	return C.ndheap_call_unpin(h.call, C.uintptr_t(addr), C.uint64_t(segment)) == 0
 }
 
-// Outside reports how large the memory is that the array of n bytes at addr fills, if that is memory outside the heap which
-// Promote can make shareable; else 0. With due, it also answers with 0 while a copy is the better choice: before there was
-// one, and for a while after Refuse.
-func (h *Heap) Outside(addr uintptr, n int64, due bool) int64 {
+// Outside reports whether the array of n bytes at addr fills memory outside the heap that Promote can make shareable, which
+// it knows from then on, until the program frees it. With due, it also answers false while a copy is the better choice: before there
+// was one, and for a while after Refuse.
+func (h *Heap) Outside(addr uintptr, n int64, due bool) bool {
 	var waits C.int
 	if due {
 		waits = 1
 	}
-	return int64(C.ndheap_call_outside(h.call, C.uintptr_t(addr), C.size_t(n), waits))
+	return C.ndheap_call_outside(h.call, C.uintptr_t(addr), C.size_t(n), waits) != 0
 }
 
 // Copied says that an array in the memory outside the heap at addr was copied for a host.

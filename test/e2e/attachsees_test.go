@@ -265,3 +265,43 @@ remote.serve()
 	}
 	run.Remote.Exec(t, "done.set()")
 }
+
+// TestAttachSharesWhatIsKept: in a program without the shared heap, memory becomes shared in place if an object keeps it. What may be freed by
+// a pointer is copied.
+func TestAttachSharesWhatIsKept(t *testing.T) {
+	t.Parallel()
+	run := harness.RunAlone(t, `
+import ctypes
+import jax.numpy as jnp, numpy as np, torch, ndbridge, remote
+N = 5 << 20
+made = np.full(N, 1.0)
+part, lent = made[1:-1].view(np.int64), memoryview(made)
+raw = bytearray(8 * N)
+read, plain = np.frombuffer(raw), memoryview(raw)
+tensor, immutable = torch.zeros(N), jnp.zeros(2 * N)
+of_numpy = torch.from_numpy(np.full(N, 2.0))
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+def pointer():
+    return (ctypes.c_double * N).from_address(libc.malloc(8 * N))
+of_pointer, lent_pointer, pointed = np.ctypeslib.as_array(pointer()), memoryview(pointer()).cast("B"), pointer()
+class Interface:
+    def __init__(self):
+        self.__array_interface__ = {"data": (libc.malloc(8 * N), False), "shape": (N,), "typestr": "<f8", "version": 3}
+of_interface = np.asarray(Interface())
+print(ndbridge.listen(), flush=True)
+remote.serve()
+`, harness.RunningOptions{Python: harness.PythonAll(t), Env: []string{"NDBRIDGE_HEAP_PROMOTE=always"}})
+	attached := run.Attach(t, harness.NewHost(t))
+	for name, kept := range map[string]bool{
+		"made": true, "part": true, "lent": true, "read": true, "plain": true, "raw": true, "tensor": true, "immutable": true,
+		"of_numpy": false, "of_pointer": false, "lent_pointer": false, "pointed": false, "of_interface": false,
+	} {
+		closed(t, attached.View(t, name)) // one copy is a better choice
+		v := attached.View(t, name)
+		if want := map[bool]core.Route{true: contract.RouteSharedHeap, false: contract.RouteStaged}[kept]; v.Route() != want {
+			t.Errorf("%s: route %v, reason %q", name, v.Route(), v.Reason())
+		}
+		closed(t, v)
+	}
+}

@@ -16,7 +16,7 @@ const small = 60
 
 // mostNames is how many names each of these packages may export. What is added must earn its place.
 // 52 of those of hostplugin are for calls of functions, the others for views.
-var mostNames = map[string]int{"core": 150, "hostplugin": 114, "cuda": 30, "adapters/kit": 17, "adapters/kit/program": 46}
+var mostNames = map[string]int{"core": 150, "hostplugin": 114, "cuda": 30, "adapters/kit": 17, "adapters/kit/program": 47}
 
 // A file is one source file that is not generated.
 type file struct {

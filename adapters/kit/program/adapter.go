@@ -50,6 +50,14 @@ type Storage struct {
 	Addr, Size uint64
 }
 
+// Keeper is an [Adapter] of a framework of which it is known whose memory its arrays lie in.
+type Keeper interface {
+	// Keeper gives the object that keeps the memory of o, which Owns has claimed, and that gives it back when it goes: o itself, if
+	// the framework has asked malloc for it. ok is false if that is not known. It is called before memory becomes shared in place
+	// that may be freed unseen.
+	Keeper(g *py.GIL, env *Env, o py.Object) (keeper py.Object, ok bool, err error)
+}
+
 // Follower is an [Adapter] of a framework whose containers lead to arrays.
 type Follower interface {
 	// Follow says how an object leads to what a step of a name leads to, without running code of the

@@ -8,8 +8,8 @@
  *
  * Not covered are pointers to the libc's functions that the program has kept elsewhere, as dlsym gives them, slots that lead to a
  * profiler's functions, and libraries that are loaded after the last promotion, until the next one. They free a chunk around us, which
- * outside.c bears, unless it happens in the very moment in which a piece of it is mapped; and then the array was freed while a host held a
- * reference to it.
+ * outside.c bears, unless it happens in the very moment in which a piece of it is mapped. So who asks for a promotion sees to it that an
+ * object keeps the memory, whose library has slots.
  *
  * Sources: System V ABI, AMD64 supplement, "Relocation"; ELF for the Arm 64-bit Architecture, "Relocation"; glibc, dl_iterate_phdr(3).
  */

@@ -162,14 +162,14 @@ func (s *search) describe(g *py.GIL, t *target, e *contract.Entry, key *string) 
 		*key = fmt.Sprint("object ", t.object, t.cut)
 	}
 	if !r.array.OnGPU && l.Device().HostReadable() && r.array.Addr != 0 {
-		e.Route, e.Reason = p.route(r)
+		e.Route, e.Reason = p.route(g, t.object, r)
 	}
 	return nil
 }
 
-// route says how a look would reach an array's memory now, and why it would be copied.
-func (p *Program) route(r *reading) (route core.Route, reason core.Reason) {
-	want := routes.Want{Spared: r.spared}
+// route says how a look would reach the memory of an array, o, now, and why it would be copied.
+func (p *Program) route(g *py.GIL, o py.Object, r *reading) (route core.Route, reason core.Reason) {
+	want := routes.Want{Spared: r.spared, Kept: func() bool { return p.kept(g, o) }}
 	if r.temporary {
 		want.Reason = contract.ReasonConverted
 	}

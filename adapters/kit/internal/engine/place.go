@@ -24,6 +24,7 @@ func (a *granting) place(ctx context.Context, g *py.GIL, t *target, f owner, r *
 	p := a.program
 	want := routes.Want{
 		Writable: a.req.Writable, NoCopy: p.copyPolicy(f, a.req.Copy) == contract.CopyNever, Spared: r.spared,
+		Kept: func() bool { return p.kept(g, t.object) },
 	}
 	if r.temporary {
 		want.Reason = contract.ReasonConverted

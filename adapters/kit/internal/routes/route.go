@@ -32,9 +32,9 @@ type Heap interface {
 	Promote(addr uintptr, policy contract.PromotePolicy) bool
 	// Promotes reports whether the policy and the kernel allow Promote at all.
 	Promotes(policy contract.PromotePolicy) bool
-	// Outside gives the size of the memory that the array of n bytes at addr fills, if it lies outside the heap and can be
-	// promoted; else 0. With due, the answer is also 0 while a copy is the better choice.
-	Outside(addr uintptr, n int64, due bool) int64
+	// Outside reports whether the array of n bytes at addr fills memory outside the heap that can be promoted. It knows that
+	// memory from then on, until the program frees it. With due, it also answers false while a copy is the better choice.
+	Outside(addr uintptr, n int64, due bool) bool
 	// Copied says that an array at addr, outside the heap, was copied: one copy is a better choice than to promote it.
 	Copied(addr uintptr)
 	// Refuse says that the memory at addr, outside the heap, was not promoted: a copy is the better choice for a while.
@@ -98,6 +98,8 @@ type Want struct {
 	Reason core.Reason
 	// Spared, if it is not "", says that the memory is that of a copy which the framework made for the lease, and why.
 	Spared core.Reason
+	// Kept reports whether an object keeps the memory, and gives it back when it goes. nil: none does.
+	Kept func() bool
 }
 
 // Placement is how an array reaches another process: what [kit.Leases.Grant] needs.
@@ -166,8 +168,8 @@ func (r *Router) Share(a Array, want Want) (p Placement, reason core.Reason, err
 	return Placement{}, reason, nil
 }
 
-// Promotable reports whether to try Promote on an array that Share has refused to share, for a reason. What lies outside
-// the heap is promoted when a host looks again, or takes no copy.
+// Promotable reports whether to try Promote on an array that Share has refused to share, for a reason. What lies outside the heap is
+// promoted when a host looks again, or takes no copy; where the heap came late, only if an object keeps it: what is freed otherwise may go unseen.
 func (r *Router) Promotable(a Array, reason core.Reason, want Want) bool {
 	return r.movable(a, reason, want) && r.heap.Promotes(r.promote)
 }
@@ -178,7 +180,7 @@ func (r *Router) movable(a Array, reason core.Reason, want Want) bool {
 	case err != nil || r.heap == nil:
 		return false
 	case liesOutside(reason):
-		return r.heap.Outside(lo, n, !want.NoCopy && !want.Writable) > 0
+		return (reason != contract.ReasonHeapOff || want.Kept != nil && want.Kept()) && r.heap.Outside(lo, n, !want.NoCopy && !want.Writable)
 	default:
 		return reason == contract.ReasonFrozen
 	}
@@ -213,9 +215,10 @@ func (r *Router) Promote(a Array) bool {
 		return true
 	case b.Reason == contract.ReasonFrozen:
 		return forPromotion.take(b.Offset+b.Available, true) && r.heap.Promote(lo, r.promote)
+	case b.Freed, b.Reason != "":
+		return false
 	}
-	size := r.heap.Outside(lo, n, false)
-	promoted := size > 0 && forPromotion.take(size, false) && r.heap.Promote(lo, r.promote) ||
+	promoted := forPromotion.take(n, false) && r.heap.Promote(lo, r.promote) || // its memory is less than two pages larger
 		r.described(lo).Backing != nil // another one did, while this one waited for it
 	if !promoted {
 		r.heap.Refuse(lo)

@@ -29,7 +29,7 @@ type fakeHeap struct {
 
 	promoted int // calls of Promote
 	refused  int // calls of Refuse
-	outside  int64
+	outside  bool
 	needs    contract.PromotePolicy // without which nothing is promoted; "": none
 	copies   int                    // calls of Copied
 	repinned func()                 // is called by Repin
@@ -73,11 +73,8 @@ func (h *fakeHeap) Refuse(uintptr) { h.refused++ }
 
 func (h *fakeHeap) Copied(uintptr) { h.copies++ }
 
-func (h *fakeHeap) Outside(_ uintptr, _ int64, due bool) int64 {
-	if due && h.copies == 0 {
-		return 0
-	}
-	return h.outside
+func (h *fakeHeap) Outside(_ uintptr, _ int64, due bool) bool {
+	return h.outside && (!due || h.copies > 0)
 }
 
 func (h *fakeHeap) Threshold() int64 { return 64 << 10 }
@@ -230,7 +227,7 @@ func TestOutsideIsNoMapping(t *testing.T) {
 	t.Parallel()
 	h, memory := newFakeHeap(t, 128<<10)
 	block := h.block
-	h.block, h.outside, h.other = HeapBlock{Outside: true}, 128<<10, &block
+	h.block, h.outside, h.other = HeapBlock{Outside: true}, true, &block
 	r, array := newRouter(t, h), Array{h.base, doubles(t, 16<<10)}
 	if p := place(t, r, array, Want{}, memory); p.Route != contract.RouteStaged || p.Reason != contract.ReasonOutsideHeap {
 		t.Errorf("placed by %v (%v)", p.Route, p.Reason)
