@@ -57,7 +57,7 @@ var allSections = []section{
 		{"test/gpu", "^TestStats$", 2 * time.Minute},
 	}},
 	{"stress", "Ten thousand views", []step{{"test/gpu", "^TestStress", 2 * time.Minute}}},
-	{"undisturbed", "Looking disturbs nothing", []step{{"test/gpu", "^TestUndisturbed", 4 * time.Minute}}},
+	{"undisturbed", "Looking disturbs nothing", []step{{"test/gpu", "^TestUndisturbed", 8 * time.Minute}}},
 	{"faults", "What is wrong is said", []step{{"test/gpu", "^TestFault", 2 * time.Minute}}},
 	{"cudapkg", "The packages below, on this driver", []step{
 		// What needs neither a compiler nor faults on demand.
