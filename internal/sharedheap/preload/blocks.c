@@ -153,7 +153,7 @@ void *block_resize(void *p, size_t size) {
 	/* What shrinks to a small part moves: its addresses are of more use to others. */
 	if (size < room / 8 || size < heap_threshold_configured)
 		return NULL;
-	if (size > old && size - old >= OWN_FILE_MIN && !affordable(size - old))
+	if (size > old && size - old >= LARGE_MIN && !affordable(size - old))
 		return NULL;
 	/* A block that grew once will grow again: room costs addresses only. */
 	if (size > room && !supply_grow(index, 2 * size) && !supply_grow(index, size))

@@ -46,7 +46,7 @@
  *
  * Vocabulary. A *granule* is 64 KiB of addresses. A *block* is one allocation, a whole number of
  * granules of one of the size *classes*. A *segment* is one memfd: an *own* segment holds one block
- * of 1 MiB or more, a *pool* segment many: smaller ones, and all where descriptors are scarce. A block
+ * of 4 MiB or more, a *pool* segment many: smaller ones, and all where descriptors are scarce. A block
  * is *warm* when it is free but has kept its pages, *cold* when its pages are gone. A segment is
  * *frozen* by a fork, or when the program maps something over a block of it: from then on it is mapped privately.
  * A block of it is *promoted* into an own segment at the same addresses, and leaves the frozen one. A *chunk* is
@@ -100,8 +100,11 @@
 /* Of a heap without blocks of its own only the tables are, which so many addresses would need. */
 #define LATE_RESERVE (2 * GIB)
 
-/* Blocks from here on get a file of their own, and the kernel is asked whether it would grant their memory. */
-#define OWN_FILE_MIN MIB
+/* Of blocks from here on the kernel is asked whether it would grant their memory. */
+#define LARGE_MIN MIB
+/* Blocks from here on get a file of their own; large ones, too, in a heap that has less than PLENTY of addresses. */
+#define OWN_FILE_MIN (4 * MIB)
+#define PLENTY (64 * GIB)
 
 /* So much warm memory is kept in any case: small blocks come and go there. */
 #define KEEP_MIN (8 * (int64_t)MIB)
@@ -109,7 +112,11 @@
 #define KEEP_MIN_TENDED (32 * (int64_t)MIB)
 #define KEEP_TENDED (256 * (int64_t)MIB)
 
-/* The largest files that many blocks share: where descriptors abound, and where they are scarce. */
+/*
+ * The largest files that many blocks share: large ones, small ones, and all where descriptors are scarce. The fewer files, the sooner a
+ * fork has frozen them. But what a fork has frozen of a file keeps its pages until the last block of it has gone.
+ */
+#define LARGE_POOL_SIZE (8 * MIB)
 #define POOL_SIZE (256 * MIB)
 #define SCARCE_POOL_SIZE (4 * GIB)
 
@@ -389,6 +396,7 @@ struct segment {
 	uintptr_t base;
 	uint64_t size;
 	uint64_t used;    /* pool: bytes that were cut off into blocks */
+	uint32_t taken;   /* pool: blocks that are not cold */
 	uint64_t seen;    /* outside the range: how much of it was mapped where it should be when it was frozen */
 	uint64_t id;      /* never used again in this process */
 	uint64_t inode;   /* which file fd must be: a program may close descriptors that are not its own */

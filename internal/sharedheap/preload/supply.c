@@ -8,7 +8,7 @@ uint64_t refused_count;
 
 static uint32_t unused;          /* list of unused block records */
 static uint32_t cold[CLASSES];   /* lists of pool blocks without pages */
-static uint32_t pool;            /* the segment that small blocks are cut from */
+static uint32_t pools[2];        /* the segments that small blocks are cut from, and large ones */
 
 bool supply_ready(void) {
 	uint32_t state = atomic_load(&heap_state);
@@ -72,41 +72,50 @@ static uint64_t pool_start(const struct segment *s, size_t size) {
 	return (s->used + align - 1) & ~(align - 1);
 }
 
+/* From which size on blocks get a file of their own. Where addresses are scarce pools of large ones would take too many. */
+static size_t own_file_min(void) { return range.size < PLENTY ? LARGE_MIN : OWN_FILE_MIN; }
+
+/* Whether blocks of that size, if they get no file of their own, lie in pools for large ones. */
+static bool in_large_pool(size_t size) { return size >= LARGE_MIN && size < own_file_min(); }
+
 /* Opens another pool. Where addresses are scarce a smaller one serves; where descriptors are, it serves for long. */
-static bool pool_open(size_t size) {
-	size_t most = descriptor_spare(MIB) ? POOL_SIZE : SCARCE_POOL_SIZE;
-	for (size_t goal = most; goal >= size && goal >= 4 * MIB; goal /= 4) {
+static uint32_t pool_open(size_t size) {
+	size_t most = !descriptor_spare(MIB) ? SCARCE_POOL_SIZE : in_large_pool(size) ? LARGE_POOL_SIZE : POOL_SIZE;
+	uint32_t pool = 0;
+	for (size_t goal = most; !pool && goal >= size && goal >= 4 * MIB; goal /= 4)
 		pool = segment_open(goal, true);
-		if (pool)
-			return true;
-	}
-	return false;
+	return pool;
 }
 
 static uint32_t pool_block(unsigned class) {
 	size_t size = class_size(class);
-	if ((!pool || pool_start(&segments[pool], size) + size > segments[pool].size) && !pool_open(size))
-		return 0;
+	uint32_t *pool = &pools[in_large_pool(size)];
+	if (!*pool || pool_start(&segments[*pool], size) + size > segments[*pool].size) {
+		uint32_t other = pool_open(size);
+		if (!other)
+			return 0;
+		*pool = other;
+	}
 	uint32_t index = new_record();
 	if (!index)
 		return 0;
-	struct segment *s = &segments[pool];
+	struct segment *s = &segments[*pool];
 	uint64_t start = pool_start(s, size);
 	/* With the gap before it, so that the owners say what of the addresses is still the pool's when it is closed. */
 	owners_set(s->base + s->used, start + size - s->used, index);
 	s->used = start + size;
-	write_record(index, pool, s->base + start, class);
+	write_record(index, *pool, s->base + start, class);
 	return index;
 }
 
 uint32_t supply_take(unsigned class, size_t size, size_t align, uint64_t *dirty) {
 	uint32_t index = 0;
-	bool refused = size >= OWN_FILE_MIN && !affordable(size);
+	bool refused = size >= LARGE_MIN && !affordable(size);
 	lock(&supply_lock);
 	if (refused) {
 		range_yield(size); /* so that malloc gets what it would get without us */
 	} else if (supply_ready()) {
-		if (class_size(class) >= OWN_FILE_MIN && descriptor_spare(class_size(class)))
+		if (class_size(class) >= own_file_min() && descriptor_spare(class_size(class)))
 			index = own_block(class);
 		if (!index && cold[class]) {
 			index = cold[class];
@@ -116,6 +125,7 @@ uint32_t supply_take(unsigned class, size_t size, size_t align, uint64_t *dirty)
 			index = pool_block(class);
 	}
 	if (index) {
+		segments[blocks[index].segment].taken++;
 		*dirty = block_begin(&blocks[index], size, align);
 		trim_made(class, size);
 	} else {
@@ -162,10 +172,15 @@ void supply_shrink(uint32_t index, size_t size) {
 
 void supply_return(uint32_t index) {
 	struct block *b = &blocks[index];
-	if (segments[b->segment].pool) {
+	struct segment *s = &segments[b->segment];
+	if (s->pool) {
 		atomic_store_explicit(&b->state, BLOCK_COLD, memory_order_relaxed);
 		b->below = cold[b->class];
 		cold[b->class] = index;
+		if (--s->taken == 0 && s->size <= LARGE_POOL_SIZE) { /* there are many such files */
+			range_clear(s->base, s->size);
+			supply_forget(b->segment, true);
+		}
 	} else {
 		segment_forget(b->segment);
 		free_record(index);
@@ -328,8 +343,8 @@ void supply_forget(uint32_t segment, bool ours) {
 	struct segment *s = &segments[segment];
 	if (s->pool)
 		forget_cold(segment);
-	if (pool == segment)
-		pool = 0;
+	for (int i = 0; i < 2; i++)
+		pools[i] = pools[i] == segment ? 0 : pools[i];
 	uint32_t last = 0;
 	for (uintptr_t at = s->base; at < s->base + s->size; at += GRANULE) {
 		uint32_t index = owner_of((void *)at);
@@ -360,6 +375,6 @@ void supply_forget_frozen(void) {
 		}
 		cold[class] = kept;
 	}
-	if (pool && segments[pool].state == SEGMENT_FROZEN)
-		pool = 0;
+	for (int i = 0; i < 2; i++)
+		pools[i] = segments[pools[i]].state == SEGMENT_FROZEN ? 0 : pools[i];
 }

@@ -173,8 +173,8 @@ void test_errno(void) {
 
 /* Each of these must end in an abort that names the library. */
 void test_wrong_free(const char *how) {
-	char *p = opaque(malloc(MIB)), *q = opaque(malloc(MIB));
-	memset(q, 1, MIB);
+	char *p = opaque(malloc(4 * MIB)), *q = opaque(malloc(4 * MIB));
+	memset(q, 1, 4 * MIB);
 	if (strcmp(how, "double") == 0) {
 		free(p);
 		free(opaque(p));

@@ -254,10 +254,10 @@ void test_fork_child(void) {
 	int before = open_files();
 	char *live[20], *warm[20];
 	for (int i = 0; i < 20; i++)
-		live[i] = memset(opaque(malloc(2 * MIB)), 1, 2 * MIB);
+		live[i] = memset(opaque(malloc(4 * MIB)), 1, 4 * MIB);
 	for (int round = 0; round < 2; round++) { /* only what is asked for again is kept */
 		for (int i = 0; i < 20; i++)
-			warm[i] = memset(opaque(malloc(2 * MIB)), 1, 2 * MIB);
+			warm[i] = memset(opaque(malloc(4 * MIB)), 1, 4 * MIB);
 		for (int i = 0; i < 20; i++)
 			free(warm[i]);
 	}
@@ -266,18 +266,18 @@ void test_fork_child(void) {
 	if (pid == 0) {
 		CHECK(open_files() == before, "%d descriptors are left", open_files() - before);
 		CHECK(stats().warm_blocks == 0 && !shared(live[3]));
-		char *p = opaque(malloc(2 * MIB));
+		char *p = opaque(malloc(4 * MIB));
 		CHECK(shared(p));
-		fill(p, 2 * MIB, 1);
+		fill(p, 4 * MIB, 1);
 		int grandchild = split();
 		if (grandchild == 0) {
-			CHECK(filled(p, 2 * MIB, 1) && live[3][5] == 1 && !shared(p));
-			memset(live[3], 2, 2 * MIB);
+			CHECK(filled(p, 4 * MIB, 1) && live[3][5] == 1 && !shared(p));
+			memset(live[3], 2, 4 * MIB);
 			free(live[3]);
 			free(p);
 			_exit(0);
 		}
-		CHECK(exit_of(grandchild) == 0 && live[3][5] == 1 && filled(p, 2 * MIB, 1));
+		CHECK(exit_of(grandchild) == 0 && live[3][5] == 1 && filled(p, 4 * MIB, 1));
 		free(p);
 		for (int i = 0; i < 20; i++)
 			free(live[i]);
@@ -291,7 +291,7 @@ void test_fork_child(void) {
 	CHECK(open_files() <= before + 20, "frozen files are closed");
 	uint64_t reused = s.reused;
 	for (int i = 0; i < 20; i++)
-		warm[i] = opaque(malloc(2 * MIB));
+		warm[i] = opaque(malloc(4 * MIB));
 	CHECK(stats().reused == reused + 20 && shared(warm[0]));
 	for (int i = 0; i < 20; i++) {
 		free(warm[i]);
@@ -412,7 +412,7 @@ void test_exec(void) {
 	snprintf(files, sizeof files, "%d", open_files());
 	CHECK(setenv("OPEN_FILES", files, 1) == 0);
 	for (int i = 0; i < 20; i++) {
-		char *p = memset(opaque(malloc(MIB)), 1, MIB);
+		char *p = memset(opaque(malloc(4 * MIB)), 1, 4 * MIB);
 		struct ndheap_block b;
 		CHECK(heap.pin(p, &b) == 0);
 	}

@@ -137,7 +137,7 @@ void test_mapped_over(void) {
 			map_over(how, sizes[i]);
 	}
 	/* Only what shares a file with it becomes private. */
-	char *p = opaque(malloc(2 * MIB)), *other = opaque(malloc(2 * MIB));
+	char *p = opaque(malloc(5 * MIB)), *other = opaque(malloc(5 * MIB));
 	change(ANONYMOUS, inner(p), -1);
 	CHECK(!shared(p) && shared(other));
 	/* And not even that where nothing is replaced. */
