@@ -39,7 +39,7 @@ def over(a, lib, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, fd=-1):
     assert a[0] == 1 and a[1000] == 0 and a[-1] == 1
     a[:] = 7
 
-a, b, c = (np.ones(1 << 17) for _ in range(3))
+a, b, c = np.ones(1 << 17), np.ones(1 << 17), np.ones(1 << 20)
 small, beside = np.ones(1 << 14), np.ones(1 << 14)
 ndbridge.publish("offered", b)
 remote.serve()
