@@ -156,3 +156,29 @@ void test_promote_lowest(void) {
 	heap.trim(0);
 	CHECK(stats().descriptors == 0 && open_files() == files);
 }
+
+/* Blocks of 1 to 4 MiB share files. A file is closed with its last block, and goes with it, also if a fork has frozen it. */
+void test_large_pools(void) {
+	enum { COUNT = 24 };
+	char *p[COUNT];
+	size_t size[COUNT];
+	for (int forked = 0; forked < 2; forked++) {
+		for (int i = 0; i < COUNT; i++) {
+			size[i] = MIB + (size_t)i * 100 * KIB;
+			fill(p[i] = opaque(malloc(size[i])), size[i], (uint32_t)i);
+		}
+		uint32_t files = stats().descriptors;
+		CHECK(files >= 4 && files <= COUNT / 2, "%u files", files);
+		if (forked)
+			fork_once();
+		for (int i = 1; i < COUNT; i++) {
+			CHECK(filled(p[i], size[i], (uint32_t)i) && shared(p[i]) != forked);
+			free(p[i]);
+		}
+		heap.trim(0);
+		CHECK(filled(p[0], size[0], 0) && stats().descriptors == !forked, "%u files", stats().descriptors);
+		free(p[0]);
+		heap.trim(0);
+		CHECK(stats().descriptors == 0 && stats().live_blocks == 0, "%u files", stats().descriptors);
+	}
+}

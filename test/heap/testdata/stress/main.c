@@ -93,6 +93,7 @@ static const struct {
 	{"exec", test_exec},
 	{"after-exec", test_after_exec},
 	{"few-descriptors", test_few_descriptors},
+	{"large-pools", test_large_pools},
 	{"select", test_select},
 	{"closing", test_closing},
 	{"replaced", test_replaced},

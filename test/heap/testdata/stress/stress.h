@@ -155,6 +155,7 @@ void test_late_awaiting(void);
 void test_exec(void);
 void test_after_exec(void);
 void test_few_descriptors(void);
+void test_large_pools(void);
 void test_select(void);
 void test_closing(void);
 void test_replaced(void);
