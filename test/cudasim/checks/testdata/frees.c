@@ -135,6 +135,6 @@ void check_pool_frees(void) {
 	OK(cuStreamSynchronize(idle));
 	OK(cuMemFree(q));
 	EXPECT(CUDA_ERROR_NOT_READY, cuStreamQuery(waiting));
-	*word = 1;
+	__atomic_store_n(word, 1, __ATOMIC_SEQ_CST);
 	OK(cuStreamSynchronize(waiting));
 }
