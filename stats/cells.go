@@ -154,6 +154,7 @@ type drawing struct {
 	src          *source
 	stepX, stepY int
 	edges        []int // of the cells of a row, in elements: one more than there are cells
+	few          bool  // elements of a cell in a line: one by one takes less than to sum them up in blocks
 }
 
 func newDrawing(src *source, rows, columns, width, height, perCell int) *drawing {
@@ -166,6 +167,7 @@ func newDrawing(src *source, rows, columns, width, height, perCell int) *drawing
 		d.edges = append(d.edges, muldiv(columns, x, width))
 	}
 	if n == 0 || perCell == 0 {
+		d.few = columns < 16*width
 		return d
 	}
 	// As many steps along both axes as make a cell small enough; the rest goes to that with more elements.
@@ -174,6 +176,7 @@ func newDrawing(src *source, rows, columns, width, height, perCell int) *drawing
 		x, y := ceil(wide, d.stepX), ceil(high, d.stepY)
 		switch {
 		case x*y <= perCell:
+			d.few = x < 16
 			return d
 		case x > y: // at once until it is no more than that of the other axis, or than a cell
 			d.stepX = max(d.stepX+1, ceil(wide, max(y, perCell)))
@@ -228,13 +231,15 @@ func (d *drawing) row(ctx context.Context, y int, sums []moments, buf []float64)
 	for step := from; step < to && err == nil; step += d.stepY {
 		line := step + somewhere(step, min(d.stepY, to-step))
 		err = d.src.touch(ctx, buf[blockLen:], func(r reader) error {
-			if d.narrow() {
-				d.line(sums, line, buf[:blockLen], r)
-				seen += d.Columns
-				return nil
-			}
-			for x := range sums {
-				seen += d.cell(&sums[x], x, line, buf[:blockLen], r)
+			switch {
+			case d.stepX > 1:
+				seen += d.sparse(sums, line, buf[:blockLen], r)
+			case d.few:
+				seen += d.line(sums, line, buf[:blockLen], r)
+			default:
+				for x := range sums {
+					seen += d.cell(&sums[x], x, line, buf[:blockLen], r)
+				}
 			}
 			return nil
 		})
@@ -250,11 +255,8 @@ func (d *drawing) row(ctx context.Context, y int, sums []moments, buf []float64)
 	return seen, err
 }
 
-// narrow reports whether cells have so few elements of a line that to sum them up in blocks takes longer than one by one.
-func (d *drawing) narrow() bool { return d.stepX == 1 && d.Columns < 16*d.Width }
-
 // line adds all elements of a line to their cells.
-func (d *drawing) line(sums []moments, line int, buf []float64, r reader) {
+func (d *drawing) line(sums []moments, line int, buf []float64, r reader) (seen int) {
 	x := 0
 	for from := 0; from < d.Columns; from += len(buf) {
 		part := buf[:min(len(buf), d.Columns-from)]
@@ -266,35 +268,53 @@ func (d *drawing) line(sums []moments, line int, buf []float64, r reader) {
 			sums[x].add(value)
 		}
 	}
+	return d.Columns
 }
 
 // cell adds what one line of elements has in one cell.
 func (d *drawing) cell(m *moments, x, line int, buf []float64, r reader) (seen int) {
 	from, to := d.edges[x], d.edges[x+1]
-	at := line * d.Columns
-	add := func(n int) {
-		b, _ := block(buf[:n])
+	for at := from; at < to; at += len(buf) {
+		part := buf[:min(len(buf), to-at)]
+		r.fill(part, line*d.Columns+at)
+		b, _ := block(part)
 		m.merge(&b)
+	}
+	return to - from
+}
+
+// sparse adds some elements of a line to their cells. It reads many before it adds any: none lies beside another, so that each is
+// waited for, which takes no longer for several at once.
+func (d *drawing) sparse(sums []moments, line int, buf []float64, r reader) (seen int) {
+	x, from := 0, 0
+	next := func(picks int) {
+		if from += picks * d.stepX; from >= d.edges[x+1] {
+			x++
+			from = d.edges[x]
+		}
+	}
+	for x < d.Width {
+		beginX, begin, n := x, from, 0
+		for ; n < len(buf) && x < d.Width; next(1) {
+			at := line*d.Columns + from
+			r.fill(buf[n:n+1], at+somewhere(at, min(d.stepX, d.edges[x+1]-from)))
+			n++
+		}
 		seen += n
-	}
-	if d.stepX == 1 {
-		for ; from < to; from += len(buf) {
-			n := min(len(buf), to-from)
-			r.fill(buf[:n], at+from)
-			add(n)
+		x, from = beginX, begin
+		for part := buf[:n]; len(part) > 0; {
+			picks, m := min(ceil(d.edges[x+1]-from, d.stepX), len(part)), &sums[x]
+			if d.few {
+				for _, value := range part[:picks] {
+					m.add(value)
+				}
+			} else {
+				b, _ := block(part[:picks])
+				m.merge(&b)
+			}
+			part = part[picks:]
+			next(picks)
 		}
-		return seen
-	}
-	n := 0
-	for ; from < to; from += d.stepX {
-		r.fill(buf[n:n+1], at+from+somewhere(at+from, min(d.stepX, to-from)))
-		if n++; n == len(buf) {
-			add(n)
-			n = 0
-		}
-	}
-	if n > 0 {
-		add(n)
 	}
 	return seen
 }

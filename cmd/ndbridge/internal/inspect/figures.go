@@ -181,8 +181,12 @@ func (w *reading) took(t spell, sum *stats.Summary, many bool) time.Duration {
 	return took
 }
 
-// affordable is how many elements figures are made of.
+// affordable is how many elements figures are made of: few while somebody waits for them, since each page of memory that is looked at for
+// the first time takes a while. More follow soon.
 func (w *reading) affordable() int {
+	if w.asked {
+		return leastSample
+	}
 	each := w.each
 	if each == 0 {
 		each = 5e-9

@@ -16,7 +16,7 @@ const (
 	// perCell bounds how many elements of a cell are looked at, far fewer if several arrays are shown, down to roughly, which does in a picture
 	// that comes before that for which somebody waits.
 	perCell = 256
-	roughly = 2
+	roughly = 1
 	// roughWorkers is how many cores draw that: each of its elements is waited for, since no two lie together.
 	roughWorkers = 4
 	// maxTexts is how many elements are shown as numbers at once.
