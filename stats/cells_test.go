@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -202,6 +203,40 @@ func TestSampledCellsSeeWhatRepeats(t *testing.T) {
 		}
 		if c.Exact() || math.Abs(mean-1) > 0.4 {
 			t.Errorf("one in %d: the mean is %v, want about 1; exact: %t", every*every, mean, c.Exact())
+		}
+	}
+}
+
+// TestCellsOfSamples: what is looked at in a cell lies in it, there is something of each, and no more than asked for.
+func TestCellsOfSamples(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		rows, columns := 1+random.IntN(40), 1+random.IntN(20_000)
+		width, height, per := 1+random.IntN(60), 1+random.IntN(20), 1+random.IntN(1<<random.IntN(16))
+		data := make([]float64, rows*columns)
+		for i := range data {
+			data[i] = float64(i)
+		}
+		c, err := stats.Image(t.Context(), coretest.NewView(t, data, rows, columns), stats.Plane{Y: 0, X: 1}, width, height, &stats.CellOptions{PerCell: per})
+		if err != nil {
+			t.Fatal(err)
+		}
+		about := fmt.Sprintf("%d x %d in %d x %d of %d", rows, columns, width, height, per)
+		if most := c.Width * c.Height * per; c.Seen > most || c.Seen < c.Width*c.Height {
+			t.Errorf("%s: %d elements were looked at, of %d at most", about, c.Seen, most)
+		}
+		for i := range c.Mean {
+			y, x := i/c.Width, i%c.Width
+			for _, value := range []float64{c.Min[i], c.Max[i]} {
+				row, column := int(value)/columns, int(value)%columns
+				if row < y*rows/c.Height || row >= (y+1)*rows/c.Height || column < x*columns/c.Width || column >= (x+1)*columns/c.Width {
+					t.Fatalf("%s: cell %d of row %d has the element of column %d of row %d", about, x, y, column, row)
+				}
+			}
+			if c.Mean[i] < c.Min[i] || c.Mean[i] > c.Max[i] || c.NaN[i]+c.Inf[i] > 0 {
+				t.Fatalf("%s: cell %d: a mean of %v between %v and %v, %d NaN, %d infinities", about, i, c.Mean[i], c.Min[i], c.Max[i], c.NaN[i], c.Inf[i])
+			}
 		}
 	}
 }
