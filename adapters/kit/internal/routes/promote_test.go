@@ -30,6 +30,7 @@ func TestPromoteOutside(t *testing.T) {
 		"not malloc's":         {copies: 1},
 		"larger than all else": {outside: true, elements: 1 << 46, copies: 1, due: true},
 		"kept by nobody":       {outside: true, late: true, copies: 1},
+		"too small":            {outside: true, late: true, elements: 4, want: Want{Kept: func() bool { panic("asked, though it is too small") }}, copies: 1},
 		"kept by an object":    {outside: true, late: true, want: Want{Kept: func() bool { return true }}, copies: 1, due: true, promoted: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -180,7 +180,7 @@ func (r *Router) movable(a Array, reason core.Reason, want Want) bool {
 	case err != nil || r.heap == nil:
 		return false
 	case liesOutside(reason):
-		return (reason != contract.ReasonHeapOff || want.Kept != nil && want.Kept()) && r.heap.Outside(lo, n, !want.NoCopy && !want.Writable)
+		return (reason != contract.ReasonHeapOff || n >= r.heap.Threshold() && want.Kept != nil && want.Kept()) && r.heap.Outside(lo, n, !want.NoCopy && !want.Writable)
 	default:
 		return reason == contract.ReasonFrozen
 	}
