@@ -19,6 +19,7 @@ type Pace struct {
 	spent   time.Duration
 	reads   int
 	delayed bool
+	waiting int // are delayed now
 }
 
 // Spent is what reading has taken lately.
@@ -112,7 +113,8 @@ func (p *Pace) Owed() time.Duration {
 func (p *Pace) Wait(ctx context.Context, least time.Duration) error {
 	owed := p.Owed()
 	if owed > least {
-		p.delay()
+		p.delay(1)
+		defer p.delay(-1)
 	}
 	timer := time.NewTimer(max(owed, least))
 	defer timer.Stop()
@@ -129,15 +131,16 @@ func (p *Pace) Wait(ctx context.Context, least time.Duration) error {
 	}
 }
 
-// delay remembers that some had to wait.
-func (p *Pace) delay() {
+// delay remembers that some have to wait, or do no longer.
+func (p *Pace) delay(n int) {
 	if p.whole != nil {
-		p.whole.delay()
+		p.whole.delay(n)
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.delayed = true
+	p.waiting += n
 }
 
 // Spent says what was spent since it was asked last.
@@ -147,6 +150,6 @@ func (p *Pace) Spent() Spent {
 	now := time.Now()
 	passed := max(now.Sub(p.begun).Seconds(), 1e-3)
 	s := Spent{Share: p.spent.Seconds() / passed, Time: p.spent, Reads: float64(p.reads) / passed, Delayed: p.delayed}
-	p.begun, p.spent, p.reads, p.delayed = now, 0, 0, false
+	p.begun, p.spent, p.reads, p.delayed = now, 0, 0, p.waiting > 0
 	return s
 }

@@ -177,3 +177,24 @@ func TestSmallArraysAreReadAsAWhole(t *testing.T) {
 		t.Errorf("%d of 79 looks have found it", found)
 	}
 }
+
+// TestDelayedIsSaidAllTheTime has somebody wait for longer than what was spent is asked for.
+func TestDelayedIsSaidAllTheTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPace(0.5, 0)
+		part := p.Part()
+		part.Spend(5 * time.Second) // five have passed, and five are to pass
+		done := make(chan error, 1)
+		go func() { done <- part.Wait(t.Context(), 0) }()
+		for second, want := range []bool{true, true, true, true, true, true, false} {
+			time.Sleep(990 * time.Millisecond)
+			if got := p.Spent().Delayed; got != want {
+				t.Errorf("second %d: delayed %v, want %v", second, got, want)
+			}
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -181,17 +181,13 @@ func (w *reading) took(t spell, sum *stats.Summary, many bool) time.Duration {
 	return took
 }
 
-// affordable is how many elements figures are made of: few while somebody waits for them, since each page of memory that is looked at for
-// the first time takes a while. More follow soon.
+// affordable is how many elements figures are made of: few at first, since each page of memory that is looked at for the first time takes a
+// while, and somebody waits. More follow soon.
 func (w *reading) affordable() int {
-	if w.asked {
+	if w.each == 0 {
 		return leastSample
 	}
-	each := w.each
-	if each == 0 {
-		each = 5e-9
-	}
-	return int(min(max(w.soon.Limit()*figuresTime.Seconds()/each, leastSample), mostSample))
+	return int(min(max(w.soon.Limit()*figuresTime.Seconds()/w.each, leastSample), mostSample))
 }
 
 // learn remembers what an element takes.

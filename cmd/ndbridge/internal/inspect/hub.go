@@ -19,7 +19,8 @@ type hub struct {
 	options *Options
 	pace    *watch.Pace // of all that is read for pages
 	figures *watch.Pace // of figures, which do not wait until pictures are paid for
-	asks    *watch.Pace // of what pages ask for, such as another part of a picture
+	asks    *watch.Pace // of what pages ask for, such as another part of a picture, but for
+	fine    *watch.Pace // the pictures that follow rough ones
 	meter   meter
 	wake    chan struct{} // somebody came
 
@@ -50,7 +51,8 @@ type programState struct {
 
 func newHub(o *Options) *hub {
 	h := &hub{
-		options: o, pace: watch.NewPace(o.Budget, credit), figures: watch.NewPace(o.Budget, credit), asks: watch.NewPace(askedShare*o.Budget, credit), wake: make(chan struct{}, 1),
+		options: o, pace: watch.NewPace(o.Budget, credit), figures: watch.NewPace(o.Budget, credit),
+		asks: watch.NewPace(askedShare*o.Budget, askedCredit), fine: watch.NewPace(askedShare*o.Budget, askedCredit), wake: make(chan struct{}, 1),
 		clients: map[*client]struct{}{}, readings: map[string]*reading{},
 		state: programState{Topic: "program", Name: o.Program, Attached: o.Attached, State: "running"},
 	}
@@ -340,11 +342,11 @@ func (h *hub) report(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		read, asked := h.pace.Spent(), h.asks.Spent()
+		read, asked, fine := h.pace.Spent(), h.asks.Spent(), h.fine.Spent()
 		h.mu.Lock()
 		b := budget{
-			Topic: "budget", Share: read.Share + asked.Share + h.recorder.state.Usage.Share, Limit: h.options.Budget,
-			Pages: len(h.clients), Arrays: len(h.readings), Reads: read.Reads + asked.Reads, Waiting: read.Delayed,
+			Topic: "budget", Share: read.Share + asked.Share + fine.Share + h.recorder.state.Usage.Share, Limit: h.options.Budget,
+			Pages: len(h.clients), Arrays: len(h.readings), Reads: read.Reads + asked.Reads, Waiting: read.Delayed || asked.Delayed,
 		}
 		h.tell(aboutBudget, jsonMessage(b))
 		if m := jsonMessage(h.recorder.looks()); string(m.bytes) != string(h.latest[aboutLooks].bytes) {

@@ -12,8 +12,13 @@ import (
 // credit is for how long what pages have not spent may be spent later.
 const credit = time.Second
 
-// askedShare is how many times the budget is allowed for what people ask for: they wait for it, and go on to ask only for as long as they look.
-const askedShare = 10
+const (
+	// askedShare is how many times the budget is allowed for what people ask for, and as many times for the pictures that follow rough ones: they
+	// wait for it, and go on to ask only for as long as they look.
+	askedShare = 5
+	// askedCredit is credit for that: people ask for several things, one soon after the other, and then look.
+	askedCredit = 5 * time.Second
+)
 
 // spell is processor time: a reading's part of what all of this process has taken, and what one thread has.
 type spell struct{ all, own time.Duration }

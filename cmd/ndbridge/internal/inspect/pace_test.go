@@ -31,7 +31,7 @@ func burn(long time.Duration) {
 func TestFiguresPayForThemselves(t *testing.T) {
 	t.Parallel()
 	const other, copied = 50 * time.Millisecond, 3 * time.Millisecond
-	w := newReading(&hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(1, credit), asks: watch.NewPace(1, credit)}, "x")
+	w := newReading(&hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(1, credit), asks: watch.NewPace(1, credit), fine: watch.NewPace(1, credit)}, "x")
 	look := func() time.Duration {
 		burn(other)
 		return copied
@@ -54,7 +54,7 @@ func TestFiguresPayForThemselves(t *testing.T) {
 func TestAskedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newReading(&hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(0.5, credit)}, "x")
+		w := newReading(&hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(0.5, credit), asks: watch.NewPace(1, credit), fine: watch.NewPace(1, credit)}, "x")
 		w.soon.Spend(time.Hour)
 		w.poke()
 		begun := time.Now()
@@ -67,7 +67,7 @@ func TestAskedAtOnce(t *testing.T) {
 // TestUnwanted neither sums up nor draws what no page looks at any more.
 func TestUnwanted(t *testing.T) {
 	t.Parallel()
-	w := newReading(&hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(1, credit)}, "x")
+	w := newReading(&hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(1, credit), asks: watch.NewPace(1, credit), fine: watch.NewPace(1, credit)}, "x")
 	w.view = coretest.NewView(t, []float64{1})
 	left := &sight{of: w, look: look{Name: "x", Auto: true, Width: 1, Height: 1}}
 	if !w.pictures(t.Context(), []*sight{left}) || left.latest[aboutPicture].bytes != nil {
@@ -88,7 +88,7 @@ func TestRestIsPaidMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newReading(&hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(0.5, credit)}, "x")
+				w := newReading(&hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(0.5, credit), asks: watch.NewPace(1, credit), fine: watch.NewPace(1, credit)}, "x")
 				w.waiting = c.apart
 				begun := time.Now()
 				w.soon.Spend(credit + c.owed) // half of it while it is read
@@ -107,7 +107,7 @@ func TestRestIsPaidMeanwhile(t *testing.T) {
 func TestTimeIsDivided(t *testing.T) {
 	t.Parallel()
 	const readings, each = 8, 30 * time.Millisecond
-	h := &hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(1, credit)}
+	h := &hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(1, credit), asks: watch.NewPace(1, credit), fine: watch.NewPace(1, credit)}
 	before := watch.Clock(unix.CLOCK_PROCESS_CPUTIME_ID)
 	var all sync.WaitGroup
 	for range readings {

@@ -42,6 +42,8 @@ type reading struct {
 	poked  chan struct{} // there is a new sight, or a wish
 	pace   *watch.Pace   // its part of the hub's
 	soon   *watch.Pace   // its part of the hub's of figures
+	asks   *watch.Pace   // its part of the hub's of what is asked for, but
+	fine   *watch.Pace   // of pictures that follow rough ones
 
 	sights map[string]*sight // by what they look at; the hub's lock guards it
 	wish   *bool             // to pin, or to drop what is pinned; the hub's lock guards it
@@ -57,6 +59,7 @@ type reading struct {
 	due     bool      // new pictures are, as soon as they are paid for
 	paid    time.Time // when the last ones are, if figures take what they may
 	rough   bool      // those that are drawn are to come soon
+	late    bool      // those that follow rough ones are to be paid for first
 	waiting time.Duration
 	last    stats.Summary
 	besides spell           // what a look took that its clocks did not count, less what is counted already
@@ -81,6 +84,7 @@ type sight struct {
 func newReading(h *hub, name string) *reading {
 	return &reading{
 		hub: h, name: name, poked: make(chan struct{}, 1), pace: h.pace.Part(), soon: h.figures.Part(),
+		asks: h.asks.Part(), fine: h.fine.Part(),
 		sights: map[string]*sight{}, waiting: fastest, known: map[*sight]bool{},
 	}
 }
@@ -103,7 +107,7 @@ func (w *reading) pin(on bool) {
 func (w *reading) run(ctx context.Context) {
 	defer w.close()
 	for w.asked = true; ; {
-		if w.asked && w.hub.asks.Wait(ctx, 0) != nil {
+		if w.asked && w.asks.Wait(ctx, 0) != nil {
 			return
 		}
 		sights := w.looking()
@@ -128,7 +132,7 @@ func (w *reading) count(look func() time.Duration) {
 	cost := look()
 	took := w.clocks().minus(begun).plus(w.besides)
 	if w.asked {
-		w.hub.asks.Spend(took.all + cost)
+		w.asks.Spend(took.all + cost)
 		return
 	}
 	w.pace.Spend(took.all + cost)
@@ -136,8 +140,9 @@ func (w *reading) count(look func() time.Duration) {
 }
 
 func (w *reading) close() {
-	w.pace.Leave()
-	w.soon.Leave()
+	for _, p := range []*watch.Pace{w.pace, w.soon, w.asks, w.fine} {
+		p.Leave()
+	}
 	for _, v := range []*core.View{w.view, w.pinned} {
 		if v != nil {
 			_ = v.Close() // the session reports what matters
@@ -215,23 +220,35 @@ func (w *reading) once(ctx context.Context, sights []*sight) (cost time.Duration
 		w.rough = true
 		w.paint(ctx, sights)
 		w.rough = false
-		if len(w.poked) == 0 { // else something else is waited for by now
-			w.paint(ctx, sights)
+		switch {
+		case len(w.poked) > 0: // something else is waited for by now
+		case w.fine.Owed() == 0:
+			w.paintFor(ctx, sights, w.fine)
+		default:
+			w.due, w.late = true, true
 		}
+	case w.late && w.fine.Owed() == 0:
+		w.paintFor(ctx, sights, w.fine)
 	case w.due && (w.pace.Owed() == 0 || time.Now().After(w.paid)):
-		begun := w.clocks()
-		w.paint(ctx, sights)
-		drew := w.clocks().minus(begun)
-		w.pace.Charge(drew.all)
-		w.paid = time.Now().Add(time.Duration(drew.all.Seconds() / (w.pace.Limit() * (1 - figuresShare)) * float64(time.Second)))
-		w.besides = w.besides.minus(drew)
+		drew := w.paintFor(ctx, sights, w.pace)
+		w.paid = time.Now().Add(time.Duration(drew.Seconds() / (w.pace.Limit() * (1 - figuresShare)) * float64(time.Second)))
 	}
 	return cost
 }
 
+// paintFor draws pictures, for which p pays and nothing else. It says what they took.
+func (w *reading) paintFor(ctx context.Context, sights []*sight, p *watch.Pace) time.Duration {
+	begun := w.clocks()
+	w.paint(ctx, sights)
+	drew := w.clocks().minus(begun)
+	p.Charge(drew.all)
+	w.besides = w.besides.minus(drew)
+	return drew.all
+}
+
 // paint draws pictures of an array that is not published.
 func (w *reading) paint(ctx context.Context, sights []*sight) {
-	w.due, w.drawn = false, time.Now()
+	w.due, w.late, w.drawn = false, false, time.Now()
 	w.pictures(ctx, sights)
 }
 

@@ -2,9 +2,12 @@ package inspect
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 )
@@ -48,3 +51,78 @@ func TestRoughFirst(t *testing.T) {
 
 // cellsOf is what stands behind a picture's header.
 func cellsOf(picture []byte) []byte { return picture[4+binary.LittleEndian.Uint32(picture):] }
+
+// TestAskedIsNotHeldUp has a page look at a large array until it has a fine picture, which takes a hundred times what is allowed: neither another array
+// nor another part of the same one waits until that is paid for.
+func TestAskedIsNotHeldUp(t *testing.T) {
+	t.Parallel()
+	session := startProgram(t, "import numpy as np, time\nx = np.random.default_rng(0).random((8192, 2048), np.float32)\ny = np.arange(6.0)\nwhile True: time.sleep(1)\n")
+	for _, name := range []string{"x", "y"} { // until they are there
+		if _, err := session.View(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server, end := serve(t, Options{Session: session, Budget: 0.001})
+	conn := openPage(t, server)
+	show := func(ctx context.Context, name, more string, pictures int) {
+		t.Helper()
+		look := fmt.Appendf(nil, `{"look": {"name": %q, "auto": true, "width": 400, "height": 400, "line": -1%s}}`, name, more)
+		if err := conn.Write(ctx, websocket.MessageText, look); err != nil {
+			t.Fatal(err)
+		}
+		for pictures > 0 {
+			kind, message, err := conn.Read(ctx)
+			if err != nil {
+				t.Fatalf("%s%s: %v", name, more, err)
+			}
+			if kind == websocket.MessageBinary && bytes.Contains(message, fmt.Appendf(nil, `"name":%q`, name)) {
+				pictures--
+			}
+		}
+	}
+	show(t.Context(), "x", "", 2)
+	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	show(soon, "y", "", 1)
+	show(soon, "x", `, "rows": [100, 8000]`, 1)
+	end()
+}
+
+// TestFiguresStay: a page that turns to another part of an array that it shows keeps figures of as many elements as it had.
+func TestFiguresStay(t *testing.T) {
+	t.Parallel()
+	session := startProgram(t, "import numpy as np, time\nx = np.ones((500, 500), np.float32)\nx[3, 4] = np.nan\nwhile True: time.sleep(1)\n")
+	if _, err := session.View(t.Context(), "x"); err != nil { // until it is there
+		t.Fatal(err)
+	}
+	server, end := serve(t, Options{Session: session, Budget: 1})
+	conn := openPage(t, server)
+	whole := false
+	for from := range 5 {
+		look := fmt.Appendf(nil, `{"look": {"name": "x", "auto": true, "width": 64, "height": 64, "line": -1, "rows": [%d, 400]}}`, from)
+		if err := conn.Write(t.Context(), websocket.MessageText, look); err != nil {
+			t.Fatal(err)
+		}
+		for told := 0; told < 2; {
+			kind, message, err := conn.Read(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var s struct {
+				Topic   string
+				Figures *struct{ Seen, NaN int }
+			}
+			if kind != websocket.MessageText || json.Unmarshal(message, &s) != nil || s.Topic != "array" || s.Figures == nil {
+				continue
+			}
+			told++
+			if whole = whole || s.Figures.Seen == 500*500; whole && (s.Figures.Seen != 500*500 || s.Figures.NaN != 1) {
+				t.Fatalf("figures of %d elements with %d NaN, after those of all", s.Figures.Seen, s.Figures.NaN)
+			}
+		}
+	}
+	if !whole {
+		t.Error("the figures were of some elements only")
+	}
+	end()
+}
