@@ -19,8 +19,8 @@ func TestStress(t *testing.T) {
 		"fork-bare", "exec",
 		"promote", "promote-sparse", "promote-writers", "promote-input", "promote-refused", "promote-often", "promote-child", "promote-repin", "promote-beside",
 		"promote-elsewhere", "promote-together", "promote-pinned", "promote-signals", "promote-limit", "promote-own-limit", "promote-mappings", "promote-lowest",
-		"select", "closing", "replaced", "few-descriptors", "large-pools", // descriptors
-		"mapped-over", "advice", "protected",
+		"select", "closing", "replaced", "few-descriptors", "large-pools", "large-pools-promoted", // descriptors
+		"mapped-over", "advice", "advice-changed", "protected",
 		"overcommit", "file-size", "address-space", "data-limit", "own-address-space", "own-data-limit", "child-limit",
 		"denied memfd_create", "denied removal", "denied userfaultfd", "denied userfaultfd-unknown", "denied userfaultfd-features",
 		"denied userfaultfd-files", "denied userfaultfd-writes",

@@ -766,6 +766,11 @@ bool map_privately(uintptr_t base, uint64_t size, int rights, int fd, uint64_t o
 void maps_copy(uintptr_t from, uintptr_t to);
 /* Maps privately what is left of a segment, with the rights that it has, and nothing else. For the keeper, if the file is its own. */
 bool maps_separate(const void *segment);
+/*
+ * Puts empty memory of the program's own, with the rights that are there, over what [from, to), which is not shared, has of mappings of the heap's
+ * files. On any thread.
+ */
+bool maps_empty(uintptr_t from, uintptr_t to);
 /* Reads memory of this process, in which there may be none any more. */
 bool maps_read(void *to, uintptr_t from, size_t size);
 

@@ -9,7 +9,9 @@
  * Whoever makes the system call without the libc is not seen here.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
@@ -158,15 +160,36 @@ EXPORTED int mprotect(void *p, size_t size, int rights) {
 	return result;
 }
 
-/* Makes a part of a block read as zero, and its pages the system's. Wants supply_lock. */
+/* Makes a part of a segment's file empty, of whose descriptor the keeper's table may be. Wants supply_lock. */
+static bool punch(const struct segment *s, uintptr_t from, size_t size) {
+	char name[64];
+	int fd = s->fd;
+	if (s->kept) {
+		snprintf(name, sizeof name, "/proc/self/task/%d/fd/%d", keeper_task(), fd);
+		fd = (int)syscall(SYS_openat, AT_FDCWD, name, O_RDWR | O_CLOEXEC);
+	} else if (!segment_fd_valid(s)) {
+		return errno = EINVAL, false;
+	}
+	bool done = fd >= 0 && fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(from - s->base), (off_t)size) == 0;
+	if (s->kept && fd >= 0)
+		syscall(SYS_close, fd);
+	return done;
+}
+
+/* Makes a part of a block read as zero, and its pages the system's, with the rights that it has. Wants supply_lock. */
 static bool discard(const struct block *b, uintptr_t from, size_t size) {
-	if (b->frozen == FROZEN_OVER)
-		return true; /* what the kernel has done is what the program expects */
-	if (b->frozen) /* the file still has what was there when the block was frozen */
+	bool guarded = atomic_load_explicit(&b->guarded, memory_order_relaxed);
+	/* The file still has what was there when the block was frozen, or when promotion was given up. */
+	if (b->frozen && (guarded || b->frozen == FROZEN_OVER))
+		return maps_empty(from, from + size);
+	if (b->frozen)
 		return next.mmap((void *)from, size, PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED;
-	if (next.madvise((void *)from, size, MADV_REMOVE) != 0)
-		memset((void *)from, 0, size); /* forbidden here, or the pages are locked */
+	if (next.madvise((void *)from, size, MADV_REMOVE) == 0)
+		return true;
+	if (guarded) /* perhaps nobody may write there */
+		return punch(&segments[b->segment], from, size);
+	memset((void *)from, 0, size); /* forbidden here, or the pages are locked */
 	return true;
 }
 

@@ -1,5 +1,5 @@
 /*
- * What the kernel says of mappings. All but maps_find_torn runs on the keeper, whose table of descriptors is its own; what
+ * What the kernel says of mappings. All but maps_find_torn and maps_empty runs on the keeper, whose table of descriptors is its own; what
  * maps_separate does to segments whose files are the program's runs on the thread that forks.
  */
 #include <errno.h>
@@ -16,32 +16,32 @@
 #define MADV_COLD 20
 #endif
 
-static struct {
+struct maps {
 	int fd;
-	char text[4096];
+	char text[2048];
 	size_t next, end;
 	bool failed; /* to be read */
-} maps;
+};
 
-static bool begin(const char *file) {
-	maps.fd = (int)syscall(SYS_openat, AT_FDCWD, file, O_RDONLY | O_CLOEXEC);
-	maps.next = maps.end = 0;
-	maps.failed = false;
-	return maps.fd >= 0;
+static bool begin(struct maps *maps, const char *file) {
+	maps->fd = (int)syscall(SYS_openat, AT_FDCWD, file, O_RDONLY | O_CLOEXEC);
+	maps->next = maps->end = 0;
+	maps->failed = false;
+	return maps->fd >= 0;
 }
 
 /* The next line, its end cut off if it is long. */
-static bool read_line(char *line, size_t size) {
+static bool read_line(struct maps *maps, char *line, size_t size) {
 	size_t used = 0;
 	for (;;) {
-		if (maps.next == maps.end) {
-			ssize_t n = next.read(maps.fd, maps.text, sizeof maps.text);
+		if (maps->next == maps->end) {
+			ssize_t n = next.read(maps->fd, maps->text, sizeof maps->text);
 			if (n <= 0)
-				return maps.failed = n < 0, false;
-			maps.next = 0;
-			maps.end = (size_t)n;
+				return maps->failed = n < 0, false;
+			maps->next = 0;
+			maps->end = (size_t)n;
 		}
-		char c = maps.text[maps.next++];
+		char c = maps->text[maps->next++];
 		if (c == '\n')
 			break;
 		if (used < size - 1)
@@ -76,11 +76,11 @@ static bool special(uintptr_t at) {
  * Skips what smaps says of a mapping down to its last line, the flags: whether the program has given no advice there that a file would not
  * keep. A library that was loaded late has not heard of it.
  */
-static bool unadvised(void) {
+static bool unadvised(struct maps *maps) {
 	static const char *const advice[] = {" dc", " dd", " wf", " mg"}; /* not for children, not in core dumps, ... */
 	char line[256];
 	do {
-		if (!read_line(line, sizeof line))
+		if (!read_line(maps, line, sizeof line))
 			return false;
 	} while (strncmp(line, "VmFlags:", 8) != 0);
 	for (size_t i = 0; i < sizeof advice / sizeof *advice; i++)
@@ -90,15 +90,16 @@ static bool unadvised(void) {
 }
 
 bool maps_ordinary(uintptr_t from, uintptr_t to) {
+	struct maps maps;
 	char line[256];
-	if (!begin(heap_late ? "/proc/self/smaps" : "/proc/self/maps"))
+	if (!begin(&maps, heap_late ? "/proc/self/smaps" : "/proc/self/maps"))
 		return false;
-	while (from < to && read_line(line, sizeof line)) {
+	while (from < to && read_line(&maps, line, sizeof line)) {
 		char *rest;
 		uintptr_t start = strtoull(line, &rest, 16), end = *rest == '-' ? strtoull(rest + 1, &rest, 16) : 0;
 		if (end <= from)
 			continue;
-		if (start > from || !ordinary_mapping(rest) || special(from) || (heap_late && !unadvised()))
+		if (start > from || !ordinary_mapping(rest) || special(from) || (heap_late && !unadvised(&maps)))
 			break;
 		from = end;
 	}
@@ -112,14 +113,16 @@ struct mapping {
 	size_t size;
 	int rights;
 	uint64_t offset, inode;
+	bool shared;
 };
 
-/* What the line of a mapping says that shares a file of the heap's. False: it does not. */
+/* What the line of a mapping says of a file of the heap's. False: it is none. */
 static bool heap_mapping(const char *line, struct mapping *m) {
 	const char *rights = strchr(line, ' ');
-	if (!rights || rights[4] != 's' || !strstr(rights, "/memfd:ndbridge-heap"))
+	if (!rights || !strstr(rights, "/memfd:ndbridge-heap"))
 		return false;
 	char *rest;
+	m->shared = rights[4] == 's';
 	m->from = strtoull(line, &rest, 16);
 	m->size = strtoull(rest + 1, &rest, 16) - m->from;
 	m->rights = (rights[1] == 'r') * PROT_READ | (rights[2] == 'w') * PROT_WRITE | (rights[3] == 'x') * PROT_EXEC;
@@ -129,14 +132,15 @@ static bool heap_mapping(const char *line, struct mapping *m) {
 }
 
 bool maps_count(void) {
+	struct maps maps;
 	char line[256];
 	struct mapping m;
-	if (!begin("/proc/self/maps"))
+	if (!begin(&maps, "/proc/self/maps"))
 		return false;
 	for (uint32_t i = 1; i < segment_count; i++)
 		segments[i].seen = 0;
-	while (read_line(line, sizeof line)) {
-		if (!heap_mapping(line, &m))
+	while (read_line(&maps, line, sizeof line)) {
+		if (!heap_mapping(line, &m) || !m.shared)
 			continue;
 		for (uint32_t i = 1; i < segment_count; i++)
 			if (segments[i].inode == m.inode && m.from - segments[i].base == m.offset)
@@ -223,18 +227,37 @@ static bool separate(const struct segment *s, const struct mapping *m) {
 }
 
 bool maps_separate(const void *segment) {
+	struct maps maps;
 	const struct segment *s = segment;
 	char line[256];
 	struct mapping m;
-	if (!begin("/proc/self/maps"))
+	if (!begin(&maps, "/proc/self/maps"))
 		return false;
 	bool all = true;
-	while (read_line(line, sizeof line)) {
-		if (!heap_mapping(line, &m) || m.inode != s->inode || m.from - s->base != m.offset)
+	while (read_line(&maps, line, sizeof line)) {
+		if (!heap_mapping(line, &m) || !m.shared || m.inode != s->inode || m.from - s->base != m.offset)
 			continue;
 		all &= separate(s, &m);
 		if (!m.offset && !range_owns((void *)s->base))
 			outside_part(m.from, MADV_NORMAL);
+	}
+	syscall(SYS_close, maps.fd);
+	return all && !maps.failed;
+}
+
+bool maps_empty(uintptr_t from, uintptr_t to) {
+	struct maps maps;
+	char line[256];
+	struct mapping m;
+	if (!begin(&maps, "/proc/self/maps"))
+		return false;
+	bool all = true;
+	while (read_line(&maps, line, sizeof line)) {
+		if (!heap_mapping(line, &m))
+			continue;
+		uintptr_t first = m.from > from ? m.from : from, end = m.from + m.size < to ? m.from + m.size : to;
+		int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+		all &= first >= end || next.mmap((void *)first, end - first, m.rights, how, -1, 0) != MAP_FAILED;
 	}
 	syscall(SYS_close, maps.fd);
 	return all && !maps.failed;

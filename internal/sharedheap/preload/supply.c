@@ -67,11 +67,6 @@ static uint32_t own_block(unsigned class) {
 	return index;
 }
 
-static uint64_t pool_start(const struct segment *s, size_t size) {
-	size_t align = size >= HUGE_PAGE ? HUGE_PAGE : GRANULE;
-	return (s->used + align - 1) & ~(align - 1);
-}
-
 /* From which size on blocks get a file of their own. Where addresses are scarce pools of large ones would take too many. */
 static size_t own_file_min(void) { return range.size < PLENTY ? LARGE_MIN : OWN_FILE_MIN; }
 
@@ -90,7 +85,7 @@ static uint32_t pool_open(size_t size) {
 static uint32_t pool_block(unsigned class) {
 	size_t size = class_size(class);
 	uint32_t *pool = &pools[in_large_pool(size)];
-	if (!*pool || pool_start(&segments[*pool], size) + size > segments[*pool].size) {
+	if (!*pool || segments[*pool].used + size > segments[*pool].size) {
 		uint32_t other = pool_open(size);
 		if (!other)
 			return 0;
@@ -100,11 +95,10 @@ static uint32_t pool_block(unsigned class) {
 	if (!index)
 		return 0;
 	struct segment *s = &segments[*pool];
-	uint64_t start = pool_start(s, size);
-	/* With the gap before it, so that the owners say what of the addresses is still the pool's when it is closed. */
-	owners_set(s->base + s->used, start + size - s->used, index);
-	s->used = start + size;
-	write_record(index, *pool, s->base + start, class);
+	/* Without a gap, however large: it would have to be the pool's own until that is closed, and keep the file until then. */
+	write_record(index, *pool, s->base + s->used, class);
+	owners_set(s->base + s->used, size, index);
+	s->used += size;
 	return index;
 }
 

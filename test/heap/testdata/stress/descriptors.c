@@ -182,3 +182,34 @@ void test_large_pools(void) {
 		CHECK(stats().descriptors == 0 && stats().live_blocks == 0, "%u files", stats().descriptors);
 	}
 }
+
+/* Mappings of files of the heap's. */
+static int heap_mappings(void) {
+	int count = 0;
+	char line[512];
+	FILE *maps = fopen("/proc/self/maps", "r");
+	CHECK(maps);
+	while (fgets(line, sizeof line, maps))
+		count += strstr(line, "memfd:ndbridge-heap") != NULL;
+	fclose(maps);
+	return count;
+}
+
+/* Nothing of a file stays that a fork has frozen, whichever of its blocks were promoted before all of them were freed. */
+void test_large_pools_promoted(void) {
+	enum { COUNT = 24 };
+	char *p[COUNT];
+	for (int every = 1; every < 4; every++) {
+		for (int i = 0; i < COUNT; i++) {
+			size_t size = MIB + (size_t)(i % 4) * 750 * KIB;
+			fill(p[i] = opaque(malloc(size)), size, (uint32_t)i);
+		}
+		fork_once();
+		for (int i = 0; i < COUNT; i += every)
+			CHECK(heap.promote(p[i]) == 0 && shared(p[i]));
+		for (int i = 0; i < COUNT; i++)
+			free(p[i]);
+		heap.trim(0);
+		CHECK(stats().live_blocks == 0 && heap_mappings() == 0, "%d mappings are left", heap_mappings());
+	}
+}

@@ -1,5 +1,6 @@
 /* What a program maps over its blocks, takes away from there and advises: it sees what it would see of private memory. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
@@ -229,6 +230,50 @@ void test_advice(void) {
 			same_advice(advices[k], other, sizes[i]);
 		free(p);
 		free(other);
+	}
+	CHECK(stats().live_blocks == 0);
+}
+
+/* Whether the rights of a page are still those. */
+static bool rights_are(const char *page, int rights) {
+	int fd = open("/dev/zero", O_RDONLY), sink[2];
+	CHECK(fd >= 0 && pipe(sink) == 0);
+	bool reads = write(sink[1], page, 1) == 1, writes = read(fd, (void *)page, 1) == 1;
+	close(fd);
+	close(sink[0]);
+	close(sink[1]);
+	return reads == ((rights & PROT_READ) != 0) && writes == ((rights & PROT_WRITE) != 0);
+}
+
+/* What the program throws away reads as zero, with the rights that it has given, also if it has mapped something beside it, or locked it. */
+void test_advice_changed(void) {
+	static const int rights[] = {PROT_READ | PROT_WRITE, PROT_READ, PROT_NONE};
+	for (size_t i = 0; i < SIZES; i++) {
+		for (int how = 0; how < 12; how++) {
+			char *p = opaque(malloc(sizes[i])), *at = inner(p);
+			int left = rights[how % 3], advice = MADV_DONTNEED;
+			fill(p, sizes[i], 1);
+			switch (how / 3) {
+			case 1:
+				fork_once();
+				break;
+			case 2:
+				CHECK(munmap(at + PART, 4096) == 0);
+				break;
+			case 3:
+				CHECK(mlock(at, PART) == 0);
+				advice = 24; /* MADV_DONTNEED_LOCKED */
+			}
+			CHECK(mprotect(at, PART, left) == 0);
+			if (madvise(at, PART, advice) != 0) {
+				CHECK(errno == EINVAL && advice == 24, "%d", errno); /* Linux before 5.18 */
+			} else {
+				CHECK(rights_are(at, left), "%d", how);
+				CHECK(mprotect(at, PART, PROT_READ | PROT_WRITE) == 0 && zero(at, PART), "%d", how);
+			}
+			CHECK(mprotect(at, PART, PROT_READ | PROT_WRITE) == 0);
+			free(p);
+		}
 	}
 	CHECK(stats().live_blocks == 0);
 }
