@@ -131,23 +131,36 @@ static bool heap_mapping(const char *line, struct mapping *m) {
 	return true;
 }
 
-bool maps_count(void) {
+/* Calls visit with each mapping of a file of the heap's, in order. It reports whether all of them could be read, and visit has said true of each. */
+static bool each_heap_mapping(bool (*visit)(const struct mapping *, const void *), const void *argument) {
 	struct maps maps;
 	char line[256];
 	struct mapping m;
 	if (!begin(&maps, "/proc/self/maps"))
 		return false;
+	bool all = true;
+	while (read_line(&maps, line, sizeof line))
+		all &= !heap_mapping(line, &m) || visit(&m, argument);
+	syscall(SYS_close, maps.fd);
+	return all && !maps.failed;
+}
+
+/* Whether a mapping shares the part of a segment's file that belongs at its address. */
+static bool shares(const struct mapping *m, const struct segment *s) {
+	return m->shared && m->inode == s->inode && m->from - s->base == m->offset;
+}
+
+static bool count_mapping(const struct mapping *m, const void *unused) {
+	for (uint32_t i = 1; i < segment_count; i++)
+		if (shares(m, &segments[i]))
+			segments[i].seen += m->size;
+	return (void)unused, true;
+}
+
+bool maps_count(void) {
 	for (uint32_t i = 1; i < segment_count; i++)
 		segments[i].seen = 0;
-	while (read_line(&maps, line, sizeof line)) {
-		if (!heap_mapping(line, &m) || !m.shared)
-			continue;
-		for (uint32_t i = 1; i < segment_count; i++)
-			if (segments[i].inode == m.inode && m.from - segments[i].base == m.offset)
-				segments[i].seen += m.size;
-	}
-	syscall(SYS_close, maps.fd);
-	return !maps.failed;
+	return each_heap_mapping(count_mapping, NULL);
 }
 
 static bool count(const void *unused) { return (void)unused, maps_count(); }
@@ -216,51 +229,33 @@ void maps_copy(uintptr_t from, uintptr_t to) {
 }
 
 /* Maps a piece of a segment privately, with the rights that the program has left it. */
-static bool separate(const struct segment *s, const struct mapping *m) {
+static bool separate(const struct mapping *m, const void *segment) {
+	const struct segment *s = segment;
+	if (!shares(m, s))
+		return true;
 	/* What somebody else may write to is copied at once, and only what can be written to can be copied. */
 	bool copies = s->granted && !(m->rights & PROT_WRITE);
-	if (!map_privately(m->from, m->size, copies ? PROT_READ | PROT_WRITE : m->rights, s->fd, m->offset))
-		return false;
-	if (s->granted)
+	bool done = map_privately(m->from, m->size, copies ? PROT_READ | PROT_WRITE : m->rights, s->fd, m->offset);
+	if (done && s->granted)
 		maps_copy(m->from, m->from + m->size);
-	return !copies || next.mprotect((void *)m->from, m->size, m->rights) == 0;
+	done = done && (!copies || next.mprotect((void *)m->from, m->size, m->rights) == 0);
+	if (!m->offset && !range_owns((void *)s->base))
+		outside_part(m->from, MADV_NORMAL);
+	return done;
 }
 
-bool maps_separate(const void *segment) {
-	struct maps maps;
-	const struct segment *s = segment;
-	char line[256];
-	struct mapping m;
-	if (!begin(&maps, "/proc/self/maps"))
-		return false;
-	bool all = true;
-	while (read_line(&maps, line, sizeof line)) {
-		if (!heap_mapping(line, &m) || !m.shared || m.inode != s->inode || m.from - s->base != m.offset)
-			continue;
-		all &= separate(s, &m);
-		if (!m.offset && !range_owns((void *)s->base))
-			outside_part(m.from, MADV_NORMAL);
-	}
-	syscall(SYS_close, maps.fd);
-	return all && !maps.failed;
+bool maps_separate(const void *segment) { return each_heap_mapping(separate, segment); }
+
+static bool empty(const struct mapping *m, const void *span) {
+	const struct span *of = span;
+	uintptr_t from = m->from > of->from ? m->from : of->from, to = m->from + m->size < of->to ? m->from + m->size : of->to;
+	int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+	return from >= to || next.mmap((void *)from, to - from, m->rights, how, -1, 0) != MAP_FAILED;
 }
 
 bool maps_empty(uintptr_t from, uintptr_t to) {
-	struct maps maps;
-	char line[256];
-	struct mapping m;
-	if (!begin(&maps, "/proc/self/maps"))
-		return false;
-	bool all = true;
-	while (read_line(&maps, line, sizeof line)) {
-		if (!heap_mapping(line, &m))
-			continue;
-		uintptr_t first = m.from > from ? m.from : from, end = m.from + m.size < to ? m.from + m.size : to;
-		int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
-		all &= first >= end || next.mmap((void *)first, end - first, m.rights, how, -1, 0) != MAP_FAILED;
-	}
-	syscall(SYS_close, maps.fd);
-	return all && !maps.failed;
+	struct span span = {from, to};
+	return each_heap_mapping(empty, &span);
 }
 
 /* Whether there is something at an address: the kernel reads a mask before it finds that it does not know what to do with it. */

@@ -13,6 +13,11 @@ import (
 	"github.com/ndbridge/ndbridge/internal/watch"
 )
 
+// hubOf gives a hub that may take all of one core, and a part of it for figures.
+func hubOf(figures float64) *hub {
+	return &hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(figures, credit), asks: watch.NewPace(1, credit), fine: watch.NewPace(1, credit)}
+}
+
 // burn uses a processor on a thread of its own until that has taken as long.
 func burn(long time.Duration) {
 	done := make(chan struct{})
@@ -31,7 +36,7 @@ func burn(long time.Duration) {
 func TestFiguresPayForThemselves(t *testing.T) {
 	t.Parallel()
 	const other, copied = 50 * time.Millisecond, 3 * time.Millisecond
-	w := newReading(&hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(1, credit), asks: watch.NewPace(1, credit), fine: watch.NewPace(1, credit)}, "x")
+	w := newReading(hubOf(1), "x")
 	look := func() time.Duration {
 		burn(other)
 		return copied
@@ -54,7 +59,7 @@ func TestFiguresPayForThemselves(t *testing.T) {
 func TestAskedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newReading(&hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(0.5, credit), asks: watch.NewPace(1, credit), fine: watch.NewPace(1, credit)}, "x")
+		w := newReading(hubOf(0.5), "x")
 		w.soon.Spend(time.Hour)
 		w.poke()
 		begun := time.Now()
@@ -67,7 +72,7 @@ func TestAskedAtOnce(t *testing.T) {
 // TestUnwanted neither sums up nor draws what no page looks at any more.
 func TestUnwanted(t *testing.T) {
 	t.Parallel()
-	w := newReading(&hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(1, credit), asks: watch.NewPace(1, credit), fine: watch.NewPace(1, credit)}, "x")
+	w := newReading(hubOf(1), "x")
 	w.view = coretest.NewView(t, []float64{1})
 	left := &sight{of: w, look: look{Name: "x", Auto: true, Width: 1, Height: 1}}
 	if !w.pictures(t.Context(), []*sight{left}) || left.latest[aboutPicture].bytes != nil {
@@ -88,7 +93,7 @@ func TestRestIsPaidMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newReading(&hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(0.5, credit), asks: watch.NewPace(1, credit), fine: watch.NewPace(1, credit)}, "x")
+				w := newReading(hubOf(0.5), "x")
 				w.waiting = c.apart
 				begun := time.Now()
 				w.soon.Spend(credit + c.owed) // half of it while it is read
@@ -107,7 +112,7 @@ func TestRestIsPaidMeanwhile(t *testing.T) {
 func TestTimeIsDivided(t *testing.T) {
 	t.Parallel()
 	const readings, each = 8, 30 * time.Millisecond
-	h := &hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(1, credit), asks: watch.NewPace(1, credit), fine: watch.NewPace(1, credit)}
+	h := hubOf(1)
 	before := watch.Clock(unix.CLOCK_PROCESS_CPUTIME_ID)
 	var all sync.WaitGroup
 	for range readings {
