@@ -29,6 +29,7 @@ const (
 type message struct {
 	bytes  []byte
 	binary bool
+	sparse bool        // it is of some elements only
 	pays   *watch.Pace // for sending it; nil: nobody
 }
 

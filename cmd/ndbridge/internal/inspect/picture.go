@@ -69,7 +69,7 @@ func roomBehind(header any, n int) (m message, payload []byte) {
 // to be read next.
 func (w *reading) pictures(ctx context.Context, sights []*sight) bool {
 	for _, s := range sights {
-		if !w.wanted(s) || w.rough && (s.look.Image != "" || w.view.Len() <= roughly*s.look.Width*s.look.Height) { // it is drawn at once
+		if !w.wanted(s) {
 			continue
 		}
 		m, err := w.draw(ctx, s.look, false)
@@ -95,6 +95,7 @@ func (w *reading) pictures(ctx context.Context, sights []*sight) bool {
 				return false
 			}
 		}
+		w.coarse = w.coarse || w.rough && m.sparse
 		w.tell(s, aboutPicture, m)
 	}
 	w.shown = w.view.Version()
@@ -187,7 +188,9 @@ func drawHeat(ctx context.Context, v, base *core.View, l look, p picture, o stat
 			return message{}, err
 		}
 	}
-	return bytesWith(p, payload), nil
+	m := bytesWith(p, payload)
+	m.sparse = !p.Exact
+	return m, nil
 }
 
 func flag(n int, bit byte) byte {

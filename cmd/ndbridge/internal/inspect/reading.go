@@ -59,7 +59,8 @@ type reading struct {
 	due     bool      // new pictures are, as soon as they are paid for
 	paid    time.Time // when the last ones are, if figures take what they may
 	rough   bool      // those that are drawn are to come soon
-	late    bool      // those that follow rough ones are to be paid for first
+	coarse  bool      // and are to be followed by finer ones
+	late    bool      // which are to be paid for first
 	waiting time.Duration
 	last    stats.Summary
 	besides spell           // what a look took that its clocks did not count, less what is counted already
@@ -217,10 +218,11 @@ func (w *reading) once(ctx context.Context, sights []*sight) (cost time.Duration
 	w.due = w.due || news || time.Since(w.drawn) > pictureEvery
 	switch {
 	case w.asked || asked:
-		w.rough = true
+		w.rough, w.coarse = true, false
 		w.paint(ctx, sights)
 		w.rough = false
 		switch {
+		case !w.coarse:
 		case len(w.poked) > 0: // something else is waited for by now
 		case w.fine.Owed() == 0:
 			w.paintFor(ctx, sights, w.fine)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/ndbridge/ndbridge/internal/watch"
 )
 
 // TestRoughFirst: of a large array that somebody asks for, a rough picture comes, and then the one that is meant. If that is drawn before the rough
@@ -64,27 +66,53 @@ func TestAskedIsNotHeldUp(t *testing.T) {
 	}
 	server, end := serve(t, Options{Session: session, Budget: 0.001})
 	conn := openPage(t, server)
-	show := func(ctx context.Context, name, more string, pictures int) {
-		t.Helper()
-		look := fmt.Appendf(nil, `{"look": {"name": %q, "auto": true, "width": 400, "height": 400, "line": -1%s}}`, name, more)
-		if err := conn.Write(ctx, websocket.MessageText, look); err != nil {
-			t.Fatal(err)
-		}
-		for pictures > 0 {
-			kind, message, err := conn.Read(ctx)
-			if err != nil {
-				t.Fatalf("%s%s: %v", name, more, err)
-			}
-			if kind == websocket.MessageBinary && bytes.Contains(message, fmt.Appendf(nil, `"name":%q`, name)) {
-				pictures--
-			}
-		}
-	}
-	show(t.Context(), "x", "", 2)
+	show(t, t.Context(), conn, "x", "", 2)
 	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	show(soon, "y", "", 1)
-	show(soon, "x", `, "rows": [100, 8000]`, 1)
+	show(t, soon, conn, "y", "", 1)
+	show(t, soon, conn, "x", `, "rows": [100, 8000]`, 1)
+	end()
+}
+
+// show looks at an array, and waits for so many pictures.
+func show(t *testing.T, ctx context.Context, conn *websocket.Conn, name, more string, pictures int) { //nolint:revive // t comes first
+	t.Helper()
+	look := fmt.Appendf(nil, `{"look": {"name": %q, "auto": true, "width": 400, "height": 400, "line": -1%s}}`, name, more)
+	if err := conn.Write(ctx, websocket.MessageText, look); err != nil {
+		t.Fatal(err)
+	}
+	for pictures > 0 {
+		kind, message, err := conn.Read(ctx)
+		if err != nil {
+			t.Fatalf("%s%s: %v", name, more, err)
+		}
+		if kind == websocket.MessageBinary && bytes.Contains(message, fmt.Appendf(nil, `"name":%q`, name)) {
+			pictures--
+		}
+	}
+}
+
+// TestSmallIsAskedFor: what is drawn at once is not paid for by the pictures that follow rough ones: neither a part of a small array, nor an image, waits for these.
+func TestSmallIsAskedFor(t *testing.T) {
+	t.Parallel()
+	session := startProgram(t, "import numpy as np, time\nx = np.zeros((300, 300), np.uint8)\nwhile True: time.sleep(1)\n")
+	if _, err := session.View(t.Context(), "x"); err != nil { // until it is there
+		t.Fatal(err)
+	}
+	server, end := serve(t, Options{Session: session, Budget: 0.01})
+	conn := openPage(t, server)
+	show(t, t.Context(), conn, "x", "", 1)
+	server.hub.mu.Lock()
+	for _, p := range []*watch.Pace{server.hub.fine, server.hub.pace, server.hub.readings["x"].fine, server.hub.readings["x"].pace} {
+		p.Charge(time.Hour)
+	}
+	server.hub.mu.Unlock()
+	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for from := range 3 {
+		show(t, soon, conn, "x", fmt.Sprintf(`, "rows": [%d, 290]`, from), 1)
+	}
+	show(t, soon, conn, "x", `, "image": "HW"`, 1)
 	end()
 }
 
