@@ -409,6 +409,8 @@ check-lint: $(BIN)/golangci-lint $(BIN)/buf $(CUDA)/lib/libcuda.a
 	for module in $(MODULES) $(BROWSER_TESTS); do \
 		(cd $$module && $(BIN)/golangci-lint run ./... && $(GO) fix -diff ./...); \
 	done
+	CC=$(CC) $(HEAP)/build.sh $(BUILD)/checked.so -Werror -fanalyzer -Wshadow -Wconversion -Wno-sign-conversion
+	CC=$(CC) $(SIMULATED)/build.sh $(BUILD)/checked.so $(CUDA)/include -Werror
 
 # A host is pure Go: these must build without cgo. So must the contract and the plugin that is not
 # Python, and all bridges but that to a library in C. Elsewhere than on Linux, and for 32 bits, a host compiles, and says what programs need.

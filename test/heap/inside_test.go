@@ -36,9 +36,3 @@ func TestInside(t *testing.T) {
 		})
 	}
 }
-
-// TestAnalyzer lets the compiler look for paths that lead to a leak, a null pointer or a double close.
-func TestAnalyzer(t *testing.T) {
-	t.Parallel()
-	libraryWith(t, "-fanalyzer", "-Wshadow", "-Wconversion", "-Wno-sign-conversion")
-}

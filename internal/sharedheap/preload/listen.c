@@ -89,7 +89,10 @@ static ino_t open_socket(int *fd) {
 	*fd = new_socket(SOCK_SEQPACKET);
 	if (*fd < 0 || (*fd = descriptor_raise(*fd)) < 0)
 		return 0;
-	return syscall(SYS_fstat, *fd, &status) == 0 ? status.st_ino : 0;
+	if (syscall(SYS_fstat, *fd, &status) == 0)
+		return status.st_ino;
+	syscall(SYS_close, *fd);
+	return 0;
 }
 
 /* Listens at a path instead of where it did, with a socket that it takes. Gives an error number. Wants the lock. */

@@ -261,7 +261,8 @@ EXPORTED int madvise(void *p, size_t size, int advice) {
 }
 
 /* Locks pages, by a system call, while none is being promoted: it would lose the lock. */
-static int lock_pages(long call, const void *p, size_t size, unsigned flags) {
+static int lock_pages(long call, uintptr_t at, size_t size, unsigned flags) {
+	const void *p = (const void *)at;
 	bool guards = gate_guards(p, size);
 	int saved = errno;
 	if (guards)
@@ -273,8 +274,8 @@ static int lock_pages(long call, const void *p, size_t size, unsigned flags) {
 	return result;
 }
 
-EXPORTED int mlock(const void *p, size_t size) { return lock_pages(SYS_mlock, p, size, 0); }
+EXPORTED int mlock(const void *p, size_t size) { return lock_pages(SYS_mlock, (uintptr_t)p, size, 0); }
 
 /* Of the libc from 2.27 on. */
 int mlock2(const void *p, size_t size, unsigned flags);
-EXPORTED int mlock2(const void *p, size_t size, unsigned flags) { return lock_pages(SYS_mlock2, p, size, flags); }
+EXPORTED int mlock2(const void *p, size_t size, unsigned flags) { return lock_pages(SYS_mlock2, (uintptr_t)p, size, flags); }
