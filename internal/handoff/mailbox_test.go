@@ -291,3 +291,23 @@ func BenchmarkCall(b *testing.B) {
 		})
 	}
 }
+
+// TestNoWakeIsLost has each side begin to sleep just when the other one writes. With the race detector, a word that is stored and not swapped may be
+// written after the look at whether the other side sleeps.
+func TestNoWakeIsLost(t *testing.T) {
+	t.Parallel()
+	const calls, most = 200_000, 500
+	client, _ := connect(t, 1, 0, echo, nil)
+	request, answer := make([]byte, 8), make([]byte, handoff.MaxAnswer)
+	for i := range calls {
+		binary.LittleEndian.PutUint64(request, uint64(i))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute/2)
+		got, err := call(ctx, client, request, answer)
+		cancel()
+		if err != nil || !bytes.Equal(got, request) {
+			t.Fatalf("call %d: %x, %v", i, got, err)
+		}
+		for range i % most { //nolint:revive // until the other side is about to sleep
+		}
+	}
+}

@@ -172,7 +172,7 @@ func (l *Slot) Send(request []byte) {
 	l.number++
 	l.Held = false
 	put(l.shared.request, request)
-	l.shared.requested.Store(l.number)
+	l.shared.requested.Swap(l.number) // as [shm.Sleep] says
 	if c.asleep.Load() != 0 {
 		c.bell.Add(1)
 		shm.Wake(c.bell, 1)
@@ -234,7 +234,7 @@ func (l *Slot) sleep(ctx context.Context, limit time.Duration) error {
 	defer l.shared.sleeping.Store(0)
 	pause := look
 	for begin := time.Now(); ; {
-		l.shared.sleeping.Store(1)
+		l.shared.sleeping.Swap(1)
 		l.lookEarly()
 		got := answered.Load()
 		switch {

@@ -56,7 +56,7 @@ func (s *MailboxServer) AtEnd(f func()) { s.atEnd.Store(&f) }
 // never answered; their callers are told.
 func (s *MailboxServer) Close() {
 	s.close.Do(func() {
-		s.closed.Store(1)
+		s.closed.Swap(1)
 		s.bell.Add(1)
 		shm.Wake(s.bell, 1)
 		<-s.stopped
@@ -75,7 +75,7 @@ func (s *MailboxServer) Early(answer []byte) {
 	l := &s.slots[s.last]
 	put(l.answer, answer)
 	s.early = true
-	l.early.Store(s.served[s.last])
+	l.early.Swap(s.served[s.last])
 	l.wake()
 }
 
@@ -117,7 +117,7 @@ func (s *MailboxServer) serve() {
 			continue
 		}
 		bell := s.bell.Load()
-		s.asleep.Store(1)
+		s.asleep.Swap(1)
 		// A caller either sees that this sleeps, or has written its number before this looks.
 		if !s.pending() && s.closed.Load() == 0 {
 			shm.Sleep(s.bell, bell, 0)
@@ -157,7 +157,7 @@ func (s *MailboxServer) round(request, answer []byte) (asked bool) {
 			put(l.answer, out)
 		}
 		s.early = false
-		l.answered.Store(number)
+		l.answered.Swap(number)
 		l.wake()
 	}
 	return asked

@@ -117,7 +117,7 @@ func (r *Reader) Take(index int, e *Entry) (h Hold, ok bool) {
 	if h.index, ok = r.use(); !ok {
 		return Hold{}, false
 	}
-	r.memory.hold(h.index).Store(e.Ticket)
+	r.memory.hold(h.index).Swap(e.Ticket) // as [shm.Sleep] says: the program looks for it when it has written the entry
 	if r.Publication(index) != e.Publication {
 		if withdrawn := r.Release(h); !withdrawn {
 			h = Hold{}
@@ -147,7 +147,7 @@ func (r *Reader) use() (index int, ok bool) {
 // Release gives a hold back. It reports whether the program has withdrawn the offer: then the program is to
 // be told.
 func (r *Reader) Release(h Hold) (withdrawn bool) {
-	r.memory.hold(h.index).Store(0)
+	r.memory.hold(h.index).Swap(0)
 	withdrawn = !r.Offered(h)
 	r.mu.Lock()
 	defer r.mu.Unlock()

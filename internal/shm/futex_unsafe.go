@@ -18,6 +18,9 @@ const (
 
 // Sleep returns when the word is no longer old, when Wake ends the sleep, or after limit (0: no limit). It may return
 // earlier for no reason: the caller looks again.
+//
+// Who says in shared memory that it sleeps, or has written, and then looks at what the other side says, writes by Swap or Add, not by Store: with the
+// race detector, Go's Store to memory that is not its own is a plain move, which the processor may carry out after the look.
 func Sleep(w *atomic.Uint32, old uint32, limit time.Duration) {
 	var timeout *unix.Timespec
 	if limit > 0 {
