@@ -22,6 +22,7 @@ type hub struct {
 	asks    *watch.Pace // of what pages ask for, such as another part of a picture, but for
 	fine    *watch.Pace // the pictures that follow rough ones
 	meter   meter
+	pins    pins
 	wake    chan struct{} // somebody came
 
 	mu       sync.Mutex
@@ -53,7 +54,7 @@ func newHub(o *Options) *hub {
 	h := &hub{
 		options: o, pace: watch.NewPace(o.Budget, credit), figures: watch.NewPace(o.Budget, credit),
 		asks: watch.NewPace(askedShare*o.Budget, askedCredit), fine: watch.NewPace(askedShare*o.Budget, askedCredit), wake: make(chan struct{}, 1),
-		clients: map[*client]struct{}{}, readings: map[string]*reading{},
+		clients: map[*client]struct{}{}, readings: map[string]*reading{}, pins: pins{most: maxPinned},
 		state: programState{Topic: "program", Name: o.Program, Attached: o.Attached, State: "running"},
 	}
 	h.recorder = newRecorder(h, o)
@@ -89,6 +90,7 @@ func (h *hub) wait() {
 	h.alive = nil
 	h.mu.Unlock()
 	h.running.Wait()
+	h.pins.close()
 }
 
 // follow tells when the script has ended well: its arrays stay.

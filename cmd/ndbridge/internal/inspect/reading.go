@@ -14,7 +14,6 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
-	"github.com/ndbridge/ndbridge/internal/render"
 	"github.com/ndbridge/ndbridge/internal/watch"
 	"github.com/ndbridge/ndbridge/stats"
 )
@@ -28,8 +27,6 @@ const (
 	figuresEvery = 200 * time.Millisecond
 	// pictureEvery is how often a picture is drawn anew of an array whose figures have not changed.
 	pictureEvery = 2 * time.Second
-	// maxPinned is how large an array may be that is kept for a comparison.
-	maxPinned = 1 << 30
 	// takePatience is how long the program may take to say what a name means.
 	takePatience = 5 * time.Second
 )
@@ -144,10 +141,11 @@ func (w *reading) close() {
 	for _, p := range []*watch.Pace{w.pace, w.soon, w.asks, w.fine} {
 		p.Leave()
 	}
-	for _, v := range []*core.View{w.view, w.pinned} {
-		if v != nil {
-			_ = v.Close() // the session reports what matters
-		}
+	if w.view != nil {
+		_ = w.view.Close() // the session reports what matters
+	}
+	if w.pinned != nil {
+		w.hub.pins.leave(w.name, w.pinned)
 	}
 }
 
@@ -295,30 +293,6 @@ func (w *reading) take(ctx context.Context) (err error) {
 		w.ring.saw(v)
 	}
 	return err
-}
-
-// keep does what was wished with the pin.
-func (w *reading) keep(ctx context.Context) {
-	w.hub.mu.Lock()
-	wish := w.wish
-	w.wish = nil
-	w.hub.mu.Unlock()
-	if wish == nil {
-		return
-	}
-	if w.pinned != nil {
-		_ = w.pinned.Close() // memory of this process
-		w.pinned = nil
-	}
-	w.unkept = nil
-	switch {
-	case !*wish:
-	case w.view.NBytes() > maxPinned:
-		w.unkept = fmt.Errorf("pin %s: it has %s, and no more than %s are kept; pin a part of it, such as %s[:100]", w.name, render.Size(w.view.NBytes()), render.Size(maxPinned), w.name)
-	default:
-		w.pinned, w.unkept = stats.Keep(ctx, w.view)
-	}
-	w.told, w.drawn = time.Time{}, time.Time{}
 }
 
 // rest waits until there is something to read.
