@@ -20,7 +20,7 @@ func TestStress(t *testing.T) {
 		"promote", "promote-sparse", "promote-writers", "promote-input", "promote-refused", "promote-often", "promote-child", "promote-repin", "promote-beside",
 		"promote-elsewhere", "promote-together", "promote-pinned", "promote-signals", "promote-limit", "promote-own-limit", "promote-mappings", "promote-lowest",
 		"select", "closing", "replaced", "few-descriptors", "large-pools", "large-pools-promoted", // descriptors
-		"mapped-over", "advice", "advice-changed", "protected",
+		"mapped-over", "advice", "advice-changed", "guarded", "protected",
 		"overcommit", "file-size", "address-space", "data-limit", "own-address-space", "own-data-limit", "child-limit",
 		"denied memfd_create", "denied removal", "denied userfaultfd", "denied userfaultfd-unknown", "denied userfaultfd-features",
 		"denied userfaultfd-files", "denied userfaultfd-writes",

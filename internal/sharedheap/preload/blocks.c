@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "heap.h"
 
@@ -128,6 +130,7 @@ void block_release(uint32_t index) {
 		/* The next owner may write to it, as after malloc has unmapped a block. */
 		uint64_t mask = rights_change();
 		next.mprotect((void *)b->base, class_size(b->class), PROT_READ | PROT_WRITE);
+		syscall(SYS_munlock, b->base, class_size(b->class));
 		atomic_store_explicit(&b->guarded, false, memory_order_relaxed);
 		rights_changed(mask);
 	}

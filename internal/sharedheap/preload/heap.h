@@ -490,7 +490,7 @@ struct block {
 	uint8_t class;
 	uint8_t arena; /* the one that it is warm in */
 	uint8_t frozen; /* enum frozen; written with all locks held, so any one of them is enough to read it */
-	_Atomic bool guarded; /* the program has changed the rights to pages */
+	_Atomic bool guarded; /* the program has changed the rights to pages, or locked some */
 };
 _Static_assert(sizeof(struct block) == 64, "a record is one cache line: every call touches one");
 
@@ -771,6 +771,9 @@ bool maps_separate(const void *segment);
  * files. On any thread.
  */
 bool maps_empty(uintptr_t from, uintptr_t to);
+
+/* Whether the kernel says what is mapped, now: not without /proc, or if no descriptor is left. On any thread. */
+bool maps_known(void);
 /* Reads memory of this process, in which there may be none any more. */
 bool maps_read(void *to, uintptr_t from, size_t size);
 

@@ -35,7 +35,7 @@ static struct function {
 	{.name = "aligned_alloc"}, {.name = "memalign"}, {.name = "valloc"}, {.name = "pvalloc"}, {.name = "free"}, {.name = "cfree"},
 	{.name = "free_sized"}, {.name = "free_aligned_sized"}, /* the malloc family */
 	{.name = "mmap"}, {.name = "mmap64"}, {.name = "munmap"}, {.name = "mremap"}, {.name = "shmat"}, {.name = "mprotect"},
-	{.name = "madvise"}, {.name = "mlock"}, {.name = "mlock2"}, /* what is mapped */
+	{.name = "pkey_mprotect"}, {.name = "madvise"}, {.name = "mlock"}, {.name = "mlock2"}, /* what is mapped */
 	{.name = "setrlimit"}, {.name = "setrlimit64"}, {.name = "prlimit"}, {.name = "prlimit64"}, /* limits */
 	{.name = "read"}, {.name = "pread"}, {.name = "pread64"}, {.name = "recv"}, {.name = "recvfrom"}, {.name = "readv"},
 	{.name = "preadv"}, {.name = "preadv64"}, {.name = "preadv2"}, {.name = "preadv64v2"}, {.name = "process_vm_readv"},

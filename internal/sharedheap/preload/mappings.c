@@ -30,6 +30,10 @@
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
 #endif
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#define MADV_GUARD_REMOVE 103
+#endif
 
 static uintptr_t page_end(uintptr_t at) {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -140,25 +144,43 @@ static uint32_t block_from(uintptr_t at, uintptr_t *to) {
 	return index;
 }
 
-EXPORTED int mprotect(void *p, size_t size, int rights) {
-	if (likely(!gate_guards(p, size)))
-		return next.mprotect(p, size, rights);
+static int call_guard(uintptr_t p, size_t size, long call, long how, long more) {
+	return call == SYS_mprotect ? next.mprotect((void *)p, size, (int)how) : (int)syscall(call, p, size, how, more);
+}
+
+/* Changes what may be done with pages, while none is being promoted: it would lose that. */
+static int guard(uintptr_t p, size_t size, long call, long how, long more) {
+	if (likely(!gate_guards((void *)p, size)))
+		return call_guard(p, size, call, how, more);
 	int saved = errno;
-	promote_keep_off(p, size);
+	promote_keep_off((void *)p, size);
 	uint64_t mask = rights_change();
-	for (uintptr_t at = (uintptr_t)p, end = at + size, to; at < end; at = to) {
+	for (uintptr_t at = p, end = at + size, to; at < end; at = to) {
 		uint32_t index = block_from(at, &to);
 		if (index)
 			atomic_store_explicit(&blocks[index].guarded, true, memory_order_relaxed);
 	}
 	errno = saved;
-	int result = next.mprotect(p, size, rights);
+	int result = call_guard(p, size, call, how, more);
 	saved = errno;
 	rights_changed(mask);
 	promote_let_on();
 	errno = saved;
 	return result;
 }
+
+EXPORTED int mprotect(void *p, size_t size, int rights) { return guard((uintptr_t)p, size, SYS_mprotect, rights, 0); }
+
+/* Of the libc from 2.27 on, as mlock2. */
+int pkey_mprotect(void *p, size_t size, int rights, int key);
+EXPORTED int pkey_mprotect(void *p, size_t size, int rights, int key) {
+	return key == -1 ? mprotect(p, size, rights) : guard((uintptr_t)p, size, SYS_pkey_mprotect, rights, key);
+}
+
+EXPORTED int mlock(const void *p, size_t size) { return guard((uintptr_t)p, size, SYS_mlock, 0, 0); }
+
+int mlock2(const void *p, size_t size, unsigned flags);
+EXPORTED int mlock2(const void *p, size_t size, unsigned flags) { return guard((uintptr_t)p, size, SYS_mlock2, (long)flags, 0); }
 
 /* Makes a part of a segment's file empty, of whose descriptor the keeper's table may be. Wants supply_lock. */
 static bool punch(const struct segment *s, uintptr_t from, size_t size) {
@@ -176,11 +198,16 @@ static bool punch(const struct segment *s, uintptr_t from, size_t size) {
 	return done;
 }
 
+/* Whether what is mapped at a block is to be asked for before a part of it is discarded: a frozen block with other rights, or other mappings. */
+static bool is_mixed(const struct block *b) {
+	return b->frozen == FROZEN_OVER || (b->frozen && atomic_load_explicit(&b->guarded, memory_order_relaxed));
+}
+
 /* Makes a part of a block read as zero, and its pages the system's, with the rights that it has. Wants supply_lock. */
 static bool discard(const struct block *b, uintptr_t from, size_t size) {
 	bool guarded = atomic_load_explicit(&b->guarded, memory_order_relaxed);
 	/* The file still has what was there when the block was frozen, or when promotion was given up. */
-	if (b->frozen && (guarded || b->frozen == FROZEN_OVER))
+	if (is_mixed(b))
 		return maps_empty(from, from + size);
 	if (b->frozen)
 		return next.mmap((void *)from, size, PROT_READ | PROT_WRITE,
@@ -193,23 +220,28 @@ static bool discard(const struct block *b, uintptr_t from, size_t size) {
 	return true;
 }
 
+/* The live block at an address, or NULL. to: where it ends, or where to look for the next one, and end at most. */
+static const struct block *live_from(uintptr_t at, uintptr_t end, uintptr_t *to) {
+	const struct block *b = &blocks[block_from(at, to)];
+	*to = *to < end ? *to : end;
+	return b != blocks && phase_of(atomic_load(&b->state)) == BLOCK_LIVE ? b : NULL;
+}
+
 static int discard_all(void *p, size_t size, int advice) {
 	int saved = errno;
 	bool done = true;
+	const struct block *b;
+	uintptr_t end = page_end((uintptr_t)p + size), to;
 	promote_keep_off(p, size);
-	/* The kernel says whether it would do it to private memory, and does it to what is the program's own. */
-	if (next.madvise(p, size, advice == MADV_FREE ? MADV_DONTNEED : advice) != 0) {
-		promote_let_on();
-		return -1;
-	}
 	lock(&supply_lock);
 	lock(&outside_lock);
-	for (uintptr_t at = (uintptr_t)p, end = page_end(at + size), to; done && at < end; at = to) {
-		uint32_t index = block_from(at, &to);
-		to = to < end ? to : end;
-		if (index && phase_of(atomic_load(&blocks[index].state)) == BLOCK_LIVE)
-			done = discard(&blocks[index], at, to - at);
-	}
+	/* What cannot be done later is not begun: the program would lose what it has written. */
+	for (uintptr_t at = (uintptr_t)p; done && at < end; at = to)
+		done = !(b = live_from(at, end, &to)) || !is_mixed(b) || maps_known();
+	/* The kernel says whether it would do it to private memory, and does it to what is the program's own. */
+	done = done && next.madvise(p, size, advice == MADV_FREE ? MADV_DONTNEED : advice) == 0;
+	for (uintptr_t at = (uintptr_t)p; done && at < end; at = to)
+		done = !(b = live_from(at, end, &to)) || discard(b, at, to - at);
 	unlock(&outside_lock);
 	unlock(&supply_lock);
 	promote_let_on();
@@ -231,6 +263,18 @@ static int advise_order(void *p, size_t size, int advice) {
 	return result;
 }
 
+/* Whether some of the memory is, or was, that of a file. */
+static bool is_filed(uintptr_t p, size_t size) {
+	bool filed = false;
+	lock(&outside_lock);
+	for (uintptr_t at = p, end = at + size, to; !filed && at < end; at = to) {
+		uint32_t index = block_from(at, &to);
+		filed = index && blocks[index].frozen != FROZEN_OUTSIDE;
+	}
+	unlock(&outside_lock);
+	return filed;
+}
+
 EXPORTED int madvise(void *p, size_t size, int advice) {
 	if (likely(!gate_guards(p, size)))
 		return next.madvise(p, size, advice);
@@ -239,6 +283,11 @@ EXPORTED int madvise(void *p, size_t size, int advice) {
 	case MADV_DONTNEED_LOCKED:
 	case MADV_FREE: /* the kernel may do so at once */
 		return discard_all(p, size, advice);
+	case MADV_GUARD_REMOVE:
+		if (!is_filed((uintptr_t)p, size))
+			return next.madvise(p, size, advice);
+		/* fall through */
+	case MADV_GUARD_INSTALL: /* older kernels know neither; a file would keep what was there */
 	case MADV_REMOVE: /* private memory has no file */
 		errno = EINVAL;
 		return -1;
@@ -259,23 +308,3 @@ EXPORTED int madvise(void *p, size_t size, int advice) {
 		return result;
 	}
 }
-
-/* Locks pages, by a system call, while none is being promoted: it would lose the lock. */
-static int lock_pages(long call, uintptr_t at, size_t size, unsigned flags) {
-	const void *p = (const void *)at;
-	bool guards = gate_guards(p, size);
-	int saved = errno;
-	if (guards)
-		promote_keep_off(p, size);
-	errno = saved;
-	int result = (int)syscall(call, p, size, flags);
-	if (guards)
-		promote_let_on();
-	return result;
-}
-
-EXPORTED int mlock(const void *p, size_t size) { return lock_pages(SYS_mlock, (uintptr_t)p, size, 0); }
-
-/* Of the libc from 2.27 on. */
-int mlock2(const void *p, size_t size, unsigned flags);
-EXPORTED int mlock2(const void *p, size_t size, unsigned flags) { return lock_pages(SYS_mlock2, (uintptr_t)p, size, flags); }

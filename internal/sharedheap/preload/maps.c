@@ -253,6 +253,14 @@ static bool empty(const struct mapping *m, const void *span) {
 	return from >= to || next.mmap((void *)from, to - from, m->rights, how, -1, 0) != MAP_FAILED;
 }
 
+bool maps_known(void) {
+	struct maps maps;
+	if (!begin(&maps, "/proc/self/maps"))
+		return false;
+	syscall(SYS_close, maps.fd);
+	return true;
+}
+
 bool maps_empty(uintptr_t from, uintptr_t to) {
 	struct span span = {from, to};
 	return each_heap_mapping(empty, &span);

@@ -198,7 +198,7 @@ void test_wrong_free(const char *how) {
 
 /* Who asks a library's handle for a function of the libc's gets the heap's, as who is linked with it does. */
 void test_lookups(void) {
-	static const char *const names[] = {"free", "malloc", "calloc", "realloc", "posix_memalign", "mmap", "munmap", "mremap", "madvise", "mprotect",
+	static const char *const names[] = {"free", "malloc", "calloc", "realloc", "posix_memalign", "mmap", "munmap", "mremap", "madvise", "mprotect", "pkey_mprotect",
 					    "read", "recv", "fread", "close", "fopen", "dup2", "setrlimit", "getpid", "strlen"};
 	void *libm = dlopen("libm.so.6", RTLD_NOW), *libc = dlopen("libc.so.6", RTLD_NOW);
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

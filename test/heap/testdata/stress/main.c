@@ -101,6 +101,7 @@ static const struct {
 	{"mapped-over", test_mapped_over},
 	{"advice", test_advice},
 	{"advice-changed", test_advice_changed},
+	{"guarded", test_guarded},
 	{"protected", test_protected},
 	{"overcommit", test_overcommit},
 	{"file-size", test_file_size},

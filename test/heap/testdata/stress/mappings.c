@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -274,6 +275,68 @@ void test_advice_changed(void) {
 			CHECK(mprotect(at, PART, PROT_READ | PROT_WRITE) == 0);
 			free(p);
 		}
+	}
+	CHECK(stats().live_blocks == 0);
+}
+
+/* How much memory is locked, in KiB. */
+static long locked(void) {
+	char line[256];
+	long kib = -1;
+	FILE *f = fopen("/proc/self/status", "r");
+	while (kib < 0 && fgets(line, sizeof line, f))
+		sscanf(line, "VmLck: %ld kB", &kib);
+	fclose(f);
+	return kib;
+}
+
+/* Throws pages away while no descriptor is left to ask with what is mapped there. */
+static int advise_starved(char *at, int advice) {
+	enum { MOST = 256 };
+	struct rlimit before, few;
+	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	few = before;
+	few.rlim_cur = MOST;
+	CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	int held[MOST], count = 0;
+	while ((held[count] = dup(1)) >= 0)
+		count++;
+	int result = advise(at, advice);
+	while (count)
+		close(held[--count]);
+	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	return result;
+}
+
+/* What the program has done to pages by other ways than mprotect: promotion and forks leave it, or the heap refuses it as older kernels do. */
+void test_guarded(void) {
+	for (size_t i = 0; i < SIZES; i++) {
+		char *p = opaque(malloc(sizes[i])), *at = inner(p);
+		fill(p, sizes[i], 1);
+		for (int forked = 0; forked < 2; forked++) {
+			CHECK(advise(at, 102) == EINVAL && advise(at, 103) == EINVAL && filled(p, sizes[i], 1)); /* MADV_GUARD_INSTALL, MADV_GUARD_REMOVE */
+			CHECK(pkey_mprotect(at, PART, forked ? PROT_NONE : PROT_READ, -1) == 0);
+			CHECK(!forked || heap.promote(p) == -1);
+			fork_once();
+			CHECK(rights_are(at, forked ? PROT_NONE : PROT_READ));
+			CHECK(pkey_mprotect(at, PART, PROT_READ | PROT_WRITE, -1) == 0);
+		}
+		CHECK(filled(p, sizes[i], 1));
+		fill(p, sizes[i], 9);
+		CHECK(advise_starved(at, MADV_DONTNEED) == EMFILE && filled(p, sizes[i], 9));
+		CHECK(advise(at, MADV_DONTNEED) == 0 && zero(at, PART));
+		free(p);
+
+		long before = locked();
+		p = opaque(malloc(sizes[i])), at = inner(p);
+		CHECK(mlock(at, PART) == 0 && locked() > before);
+		fork_once();
+		CHECK(mlock(at, PART) == 0 && heap.promote(p) == -1 && locked() > before);
+		free(p);
+		p = opaque(malloc(sizes[i])), at = inner(p);
+		CHECK(mlock(at, PART) == 0);
+		free(p);
+		CHECK(locked() == before, "%ld KiB are locked, %ld before", locked(), before);
 	}
 	CHECK(stats().live_blocks == 0);
 }

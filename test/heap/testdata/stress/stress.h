@@ -163,6 +163,7 @@ void test_replaced(void);
 void test_mapped_over(void);
 void test_advice(void);
 void test_advice_changed(void);
+void test_guarded(void);
 void test_protected(void);
 void test_overcommit(void);
 void test_file_size(void);
