@@ -17,7 +17,7 @@ type Histogram struct {
 	Edges []float64
 	// Counts[i] are the elements from Edges[i] up to, but not including, Edges[i+1]; the last bin has its upper edge,
 	// too, as NumPy's. Bins between powers of two have the edge that is nearer to zero, whatever the sign; one bin has
-	// zero and the numbers below 2^-1022.
+	// zero and all numbers that are nearer to it than the edges of the others, which are as far as the smallest normal number on either side.
 	Counts []int
 	// Below and Above are the finite elements outside the edges.
 	Below, Above int
@@ -167,17 +167,27 @@ func (c *counter) histogram() Histogram {
 }
 
 // powers orders the counts of a logarithmic histogram by value: negative numbers from the largest, zero and what is too
-// small to be a normal number in one bin, and positive numbers.
+// small to be a normal number in one bin, and positive numbers. That bin has the place of the empty ones beside it: most numbers are some powers
+// of two in size, and nobody could see these between two thousand.
 func (c *counter) powers() Histogram {
 	const half = logBins / 2
+	smallest := func(counts []int) int {
+		for e := 1; e <= half-2; e++ {
+			if counts[e] > 0 {
+				return e
+			}
+		}
+		return 1 // there is none: its bins are cut off
+	}
+	negative, positive := smallest(c.counts[half:]), smallest(c.counts[:half])
 	var h Histogram
-	for e := half - 2; e >= 1; e-- { // 2047 are infinities and NaN
+	for e := half - 2; e >= negative; e-- { // 2047 are infinities and NaN
 		h.Edges = append(h.Edges, -math.Ldexp(1, e-1022))
 		h.Counts = append(h.Counts, c.counts[half+e])
 	}
-	h.Edges = append(h.Edges, -0x1p-1022)
+	h.Edges = append(h.Edges, -math.Ldexp(1, negative-1023))
 	h.Counts = append(h.Counts, c.counts[0]+c.counts[half])
-	for e := 1; e <= half-2; e++ {
+	for e := positive; e <= half-2; e++ {
 		h.Edges = append(h.Edges, math.Ldexp(1, e-1023))
 		h.Counts = append(h.Counts, c.counts[e])
 	}

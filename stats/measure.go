@@ -322,11 +322,13 @@ func histogramEdges(ctx context.Context, src *source, o *Options) ([]float64, er
 	case o.Low < o.High:
 		return edgesOf(o.Low, o.High, o.Bins), nil
 	}
-	sample := rangeSample
+	sample, places := rangeSample, *o
 	if o.Sample > 0 {
 		sample = min(o.Sample, sample)
+	} else {
+		places.Seed = 0 // the same range at each look at the same elements
 	}
-	p := planOf(src, sample, o)
+	p := planOf(src, sample, &places)
 	m, _, err := p.run(ctx, src, o.Workers, false, nil)
 	if err != nil || m.finite() == 0 {
 		return edgesOf(0, 1, o.Bins), err

@@ -24,7 +24,7 @@ type Options struct {
 	// Bins is how many bins the histogram has; 0 means no histogram, and Auto a number that suits a picture.
 	Bins int
 	// Low and High are the range of a histogram with bins of equal width. If they are equal, the range is that of
-	// a sample of the array, and what lies outside is counted in Below and Above.
+	// a sample of the array, and what lies outside is counted in Below and Above. It does not depend on Seed if all elements are looked at.
 	Low, High float64
 	// Log asks for bins between powers of two, which need no range: Bins, Low and High do not count then, except that
 	// Bins must not be 0.

@@ -17,7 +17,7 @@ const longest = 1 << 13
 type spectrum struct {
 	Of        int            `json:"of"`        // elements
 	Periods   []stats.Number `json:"periods"`   // waves per element, from 0 to a half
-	Amplitude []stats.Number `json:"amplitude"` // the greatest of the waves between one number of periods and the next
+	Amplitude []stats.Number `json:"amplitude"` // of such a wave, the greatest of all near it
 }
 
 // spectrumOf makes the spectrum of the elements along an axis, without their mean. Those that are not finite count as the mean.
@@ -45,12 +45,14 @@ func spectrumOf(ctx context.Context, v *core.View, axis int, at []int, o stats.C
 	cells := min(len(waves), lineCells)
 	for i := range cells {
 		from, to := i*len(waves)/cells, (i+1)*len(waves)/cells
-		s.Periods = append(s.Periods, stats.Number(float64(from)/float64(2*max(len(waves)-1, 1))))
-		most := 0.0
-		for _, x := range waves[from:to] {
-			most = max(most, x)
+		at := from // of the greatest
+		for j := from; j < to; j++ {
+			if waves[j] > waves[at] {
+				at = j
+			}
 		}
-		s.Amplitude = append(s.Amplitude, stats.Number(most))
+		s.Periods = append(s.Periods, stats.Number(float64(at)/float64(2*max(len(waves)-1, 1))))
+		s.Amplitude = append(s.Amplitude, stats.Number(waves[at]))
 	}
 	return s, nil
 }

@@ -34,8 +34,7 @@ func TestSpectrum(t *testing.T) {
 				at = i
 			}
 		}
-		step := 0.5 / float64(len(s.Periods)-1)
-		if got := float64(s.Periods[at]); math.Abs(got-c.periods) > step+1/float64(c.n) {
+		if got := float64(s.Periods[at]); math.Abs(got-c.periods) > 1/float64(s.Of) { // not only where its point begins
 			t.Errorf("%+v: the greatest wave is at %v", c, got)
 		}
 		if got := float64(s.Amplitude[at]); got < 2 || got > 4 {
