@@ -78,9 +78,9 @@ func TestWatchFindsWhatComesLater(t *testing.T) {
 	command(t, append(base, "--alarm", `parts["9"]: max>=9`, `parts["*"]`)...).want(t, statusAlarm, `parts["9"]: max>=9: max is 9`, "")
 	command(t, append(base, "--json", "--alarm", `parts["9"]: max>=9`, `parts["*"]`)...).want(t, statusAlarm, `"alarm":"parts[\"9\"]: max>=9"`, "")
 	command(t, append(base, "--alarm", "early: stale>1s", "early", "none")...).want(t, statusAlarm, "", "growing/none: not found: ")
-	command(t, append(base, "--alarm", "late: max>=9", "early", "*")...).want(t, statusAlarm, "late: late: max>=9: max is 9", "")
+	command(t, append(base, "--alarm", "late: max>=9", "early", "*")...).want(t, statusAlarm, "late: max>=9: max is 9", "")
 	command(t, "watch", "--script", script, "--python", python(t), "--interval", "50ms", "--rounds", "1", "early", "lat*").want(t, statusOK, "  late  mean 9  ", "")
-	command(t, append(base, "--alarm", "late: max>=9")...).want(t, statusAlarm, "late: late: max>=9: max is 9", "")
+	command(t, append(base, "--alarm", "late: max>=9")...).want(t, statusAlarm, "late: max>=9: max is 9", "")
 }
 
 // TestWatchTakesAllBelowAName watches names that are no arrays, but lead to some: an object that comes later, a model of torch, and what a script

@@ -46,7 +46,7 @@ const stale = "stale"
 
 // ParseAlarm reads an alarm: [PATTERN:]FIGURE[OP NUMBER]. In PATTERN, * stands for any characters. FIGURE is one of nan, inf, zero, negative, positive, min, max,
 // absmax, mean, std, norm and stale; OP is one of <, <=, > and >=. nan and inf alone mean more than none. The number of
-// stale is a time, such as 30s.
+// stale is a time, such as 30s. A condition that always holds, or never, is an error.
 func ParseAlarm(text string) (Alarm, error) {
 	a := Alarm{text: strings.TrimSpace(text)}
 	condition := a.text
@@ -72,8 +72,31 @@ func ParseAlarm(text string) (Alarm, error) {
 		return a, fmt.Errorf("%q is not a figure; expected one of %s", a.figure, strings.Join(names, ", "))
 	}
 	var err error
-	a.op, a.bound, err = boundOf(a.figure, a.op, number)
+	if a.op, a.bound, err = boundOf(a.figure, a.op, number); err == nil {
+		err = a.check(condition)
+	}
 	return a, err
+}
+
+// check refuses a condition that is the same for all values that its figure can have.
+func (a Alarm) check(condition string) error {
+	most, values := math.Inf(1), "never negative"
+	switch a.figure {
+	case "min", "max", "mean":
+		return nil
+	case "zero", "negative", "positive":
+		most, values = 1, "a share, between 0 and 1"
+	case stale:
+		values = "a time, and never negative"
+	}
+	always := a.holds(0)
+	switch {
+	case always != a.holds(most):
+		return nil
+	case always:
+		return fmt.Errorf("%s always holds: %s is %s", condition, a.figure, values)
+	}
+	return fmt.Errorf("%s can never hold: %s is %s", condition, a.figure, values)
 }
 
 // boundOf reads what a figure is compared with.
@@ -161,7 +184,11 @@ type Event struct {
 // String says what happened in one line.
 func (e Event) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s: ", e.Name, e.Alarm)
+	condition := e.Alarm
+	if i := strings.LastIndexByte(condition, ':'); i >= 0 && strings.TrimSpace(condition[:i]) == e.Name {
+		condition = strings.TrimSpace(condition[i+1:]) // its pattern is the name
+	}
+	fmt.Fprintf(&b, "%s: %s: ", e.Name, condition)
 	value := strconv.FormatFloat(float64(e.Value), 'g', 6, 64)
 	switch e.Figure {
 	case "nan", "inf":

@@ -60,7 +60,7 @@ func TestNumbers(t *testing.T) {
 		t.Errorf("loss is %+v, best %+v", loss, best)
 	}
 	if got, want := strings.Join(events, "; "),
-		"best: best: max>5: max is 7 at step 2; loss: nan: 1 of 1 elements at step 6, not at step 3; loss: l*: inf: 1 of 1 elements at step 8, not at step 5"; got != want {
+		"best: max>5: max is 7 at step 2; loss: nan: 1 of 1 elements at step 6, not at step 3; loss: l*: inf: 1 of 1 elements at step 8, not at step 5"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	text := metricsOf(t, s)

@@ -61,6 +61,38 @@ func TestParseAlarm(t *testing.T) {
 	}
 }
 
+// TestPointlessAlarms refuses conditions that always hold, or never.
+func TestPointlessAlarms(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"stale>-1s": "stale>-1s always holds: stale is a time, and never negative", "stale<0s": "stale<0s can never hold: stale is a time, and never negative",
+		"w: zero > 2": "zero > 2 can never hold: zero is a share, between 0 and 1", "negative>=0": "negative>=0 always holds: negative is a share, between 0 and 1",
+		"positive<=1": "positive<=1 always holds: positive is a share, between 0 and 1", "nan<0": "nan<0 can never hold: nan is never negative",
+		"norm>=-1": "norm>=-1 always holds: norm is never negative", "zero>=1": "", "zero<=0": "", "stale<=0s": "", "nan>1e9": "", "norm>=inf": "", "min>-1": "", "mean<-1": "",
+	} {
+		got := ""
+		if _, err := ParseAlarm(text); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestNamedOnce says an array's name once, though its alarm has it, too.
+func TestNamedOnce(t *testing.T) {
+	t.Parallel()
+	for alarm, want := range map[string]string{
+		`d["a:b"]: norm>5`: `d["a:b"]: norm>5: norm is 6`, `d["a:b"]:norm>5`: `d["a:b"]: norm>5: norm is 6`,
+		"d*: norm>5": `d["a:b"]: d*: norm>5: norm is 6`, "norm>5": `d["a:b"]: norm>5: norm is 6`,
+	} {
+		if got := (Event{Name: `d["a:b"]`, Alarm: alarm, Figure: "norm", Value: 6}).String(); got != want {
+			t.Errorf("%s: %q, want %q", alarm, got, want)
+		}
+	}
+}
+
 // each is a program whose arrays are asked for one by one. What it knows an array by is what gives a view of it.
 type each struct{ number int }
 
