@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -139,6 +140,10 @@ func TestJSON(t *testing.T) {
 	}
 	var object map[string]any
 	if err := json.Unmarshal(text, &object); err != nil || object["mean"] != nil || object["nan"] != 1.0 || object["norm"] != 0.0 {
+		t.Errorf("%v: %s", err, text)
+	}
+	text, err = json.Marshal(of(t, coretest.NewView(t, []float64{math.NaN(), 1}), &stats.Options{Bins: 1}))
+	if want := `"histogram":{"edges":[0.5,1.5],"counts":[1],"below":0,"above":0,"seen":2}`; err != nil || !strings.Contains(string(text), want) {
 		t.Errorf("%v: %s", err, text)
 	}
 	c, err := stats.Line(t.Context(), v, 0, nil, 2, nil)

@@ -21,6 +21,8 @@ type Histogram struct {
 	Counts []int
 	// Below and Above are the finite elements outside the edges.
 	Below, Above int
+	// Seen is how many elements were looked at for it, NaN and infinities among them.
+	Seen int
 }
 
 // counter counts the elements of blocks into bins. Each worker has one.
@@ -211,10 +213,23 @@ func narrowest(low, high float64, bins int) float64 {
 	return float64(bins) * max(-low*0x1p-50, high*0x1p-50, 0x1p-900)
 }
 
+// widest is the greatest edge of equal bins, so that the width of all is a number.
+const widest = math.MaxFloat64 / 4
+
+// stretch has the first and the last bin reach as far as float64 does, if equal bins could not.
+func (h *Histogram) stretch() {
+	last := len(h.Counts) - 1
+	if h.Edges[0] <= -widest {
+		h.Edges[0], h.Counts[0], h.Below = -math.MaxFloat64, h.Counts[0]+h.Below, 0
+	}
+	if h.Edges[last+1] >= widest {
+		h.Edges[last+1], h.Counts[last], h.Above = math.MaxFloat64, h.Counts[last]+h.Above, 0
+	}
+}
+
 // edgesOf divides a range into equal bins.
 func edgesOf(low, high float64, bins int) []float64 {
-	const most = math.MaxFloat64 / 4 // so that the width is a number
-	low, high = max(low, -most), min(high, most)
+	low, high = min(max(low, -widest), widest), min(max(high, -widest), widest)
 	if bins == Auto {
 		bins = autoBins
 	}

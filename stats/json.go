@@ -32,7 +32,7 @@ func numbersOf(xs []float64) []Number {
 func (s Summary) MarshalJSON() ([]byte, error) {
 	var h *histogramJSON
 	if s.Histogram.Edges != nil {
-		h = &histogramJSON{numbersOf(s.Histogram.Edges), s.Histogram.Counts, s.Histogram.Below, s.Histogram.Above}
+		h = &histogramJSON{numbersOf(s.Histogram.Edges), s.Histogram.Counts, s.Histogram.Below, s.Histogram.Above, s.Histogram.Seen}
 	}
 	return json.Marshal(struct {
 		Len       int            `json:"len"`
@@ -66,6 +66,7 @@ type histogramJSON struct {
 	Counts []int    `json:"counts"`
 	Below  int      `json:"below"`
 	Above  int      `json:"above"`
+	Seen   int      `json:"seen"`
 }
 
 // MarshalJSON gives an object with the cells under lower-case names; those without a number are null.

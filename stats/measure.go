@@ -26,7 +26,7 @@ const (
 )
 
 func errNoNumber(v *core.View) error {
-	remedy := "look at an array of numbers that the program makes of it (in Go: say with View.As what the elements are)"
+	remedy := "look at an array of numbers that the program makes of it, such as one of float64"
 	if strings.HasPrefix(v.Tag(), "[(") || strings.HasPrefix(v.Tag(), "(") { // NumPy's structures
 		remedy = fmt.Sprintf(`name one of the fields, as in %s["field"]`, v.Name())
 	}
@@ -97,6 +97,10 @@ func measureBy(ctx context.Context, g summer, v *core.View, o *Options) (*Summar
 	s.take(m)
 	if c != nil && s.Finite() > 0 {
 		s.Histogram = c.histogram()
+		s.Histogram.Seen = s.Seen
+		if !o.Log && o.Low == o.High {
+			s.Histogram.stretch()
+		}
 	}
 	return s, nil
 }

@@ -25,6 +25,7 @@ type Options struct {
 	Bins int
 	// Low and High are the range of a histogram with bins of equal width. If they are equal, the range is that of
 	// a sample of the array, and what lies outside is counted in Below and Above. It does not depend on Seed if all elements are looked at.
+	// Equal bins reach to a quarter of what a float64 can be; if the range is wider, the first and the last bin have all that is beyond.
 	Low, High float64
 	// Log asks for bins between powers of two, which need no range: Bins, Low and High do not count then, except that
 	// Bins must not be 0.
@@ -104,7 +105,7 @@ func (s *Summary) Missed(n int) float64 {
 // Of sums up the elements of v. A nil opts means the zero Options.
 //
 // The error wraps ErrDType if elements have no value that is a number (types of several lanes, and opaque ones but for
-// numbers in a foreign order of bytes, as NumPy's ">f4"), ErrConfig
+// numbers in a foreign order of bytes, as NumPy's ">f4"; [core.View.As] says what else they are), ErrConfig
 // if the options make no sense, ErrClosed, ErrPointer or ErrUnavailable as those of [core.Copy], or it is that of ctx.
 func Of(ctx context.Context, v *core.View, opts *Options) (*Summary, error) {
 	if opts == nil {

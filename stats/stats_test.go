@@ -187,6 +187,48 @@ func TestRangeStays(t *testing.T) {
 	}
 }
 
+// TestExtremesAreInside counts all elements in a histogram of numbers that are far beyond those of which equal bins can be made.
+func TestExtremesAreInside(t *testing.T) {
+	t.Parallel()
+	for _, data := range [][]float64{{1e-320, 5e-324, 0, 1e308, -1e308}, {1e308}, {-1e308, -1.5e308}, {0, math.MaxFloat64}} {
+		all := slices.Repeat(data, 3000)
+		h := of(t, coretest.NewView(t, all), &stats.Options{Bins: stats.Auto}).Histogram
+		inside := 0
+		for _, n := range h.Counts {
+			inside += n
+		}
+		if inside != len(all) || h.Below != 0 || h.Above != 0 || h.Seen != len(all) {
+			t.Errorf("%v: %d inside, %d below, %d above, of %d", data, inside, h.Below, h.Above, h.Seen)
+		}
+		if !slices.IsSorted(h.Edges) || h.Edges[0] > slices.Min(data) || h.Edges[len(h.Edges)-1] < slices.Max(data) {
+			t.Errorf("%v: edges %v", data, h.Edges)
+		}
+	}
+	asked := of(t, coretest.NewView(t, []float64{0, -1e308}), &stats.Options{Bins: 2, Low: -8e307, High: 0}).Histogram
+	if asked.Below != 1 || asked.Counts[0] != 0 {
+		t.Errorf("of a given range: %+v", asked)
+	}
+}
+
+// TestWholeNumbersHaveFewBins keeps no bins between zero and the smallest number on either side.
+func TestWholeNumbersHaveFewBins(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		data, edges []float64
+		counts      []int
+	}{
+		{[]float64{-5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5}, []float64{-8, -4, -2, -1, 1, 2, 4, 8}, []int{2, 2, 1, 1, 1, 2, 2}},
+		{[]float64{0, 0, 3}, []float64{-0x1p-1022, 2, 4}, []int{2, 1}},
+		{[]float64{-0.5, 3}, []float64{-1, -0.5, 2, 4}, []int{1, 0, 1}},
+		{[]float64{3}, []float64{2, 4}, []int{1}},
+	} {
+		h := of(t, coretest.NewView(t, c.data), &stats.Options{Bins: stats.Auto, Log: true}).Histogram
+		if !slices.Equal(h.Edges, c.edges) || !slices.Equal(h.Counts, c.counts) {
+			t.Errorf("%v: edges %v, counts %v", c.data, h.Edges, h.Counts)
+		}
+	}
+}
+
 func TestHistograms(t *testing.T) {
 	t.Parallel()
 	v := coretest.NewView(t, []float64{-3, -2, -0.5, 0, 1, 1.5, 2, math.NaN(), 100})
@@ -211,7 +253,7 @@ func TestHistograms(t *testing.T) {
 		t.Errorf("of no number: %+v", h)
 	}
 	extremes := coretest.NewView(t, []float64{math.MaxFloat64, -math.MaxFloat64, 0})
-	if h = of(t, extremes, &stats.Options{Bins: 3}).Histogram; h.Below != 1 || h.Above != 1 || h.Counts[1] != 1 {
+	if h = of(t, extremes, &stats.Options{Bins: 3}).Histogram; h.Below != 0 || h.Above != 0 || !slices.Equal(h.Counts, []int{1, 1, 1}) || h.Edges[0] != -math.MaxFloat64 || h.Edges[3] != math.MaxFloat64 {
 		t.Errorf("of the whole range: %+v", h)
 	}
 }
@@ -296,7 +338,7 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 	_, err = stats.Of(t.Context(), bytesView(t, make([]byte, 2), core.LayoutSpec{DType: opaque}, nil), nil)
-	if e, ok := errors.AsType[*core.Error](err); !ok || e.Remedy != "look at an array of numbers that the program makes of it (in Go: say with View.As what the elements are)" {
+	if e, ok := errors.AsType[*core.Error](err); !ok || e.Remedy != "look at an array of numbers that the program makes of it, such as one of float64" {
 		t.Errorf("opaque: %v", err) // what users can do who have no Go comes first
 	}
 	if _, err := stats.Of(ended, v, nil); !errors.Is(err, context.Canceled) {

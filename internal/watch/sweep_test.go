@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -78,5 +79,40 @@ func TestSamplesSayNothingOfWhatTheyMiss(t *testing.T) {
 	}
 	if missed == 0 || known == 0 {
 		t.Errorf("%d were missed at first, and of %d it was known when they were not there", missed, known)
+	}
+}
+
+// TestHistogramSaysOfHowMany has a histogram of a sample beside figures of all elements, and says so.
+func TestHistogramSaysOfHowMany(t *testing.T) {
+	t.Parallel()
+	s := New(Options{Bins: stats.Auto})
+	data := make([]float32, 20_000)
+	for i := range data {
+		data[i] = float32(i)
+	}
+	s.Add(array("x", of(coretest.NewView(t, data))))
+	rounds(t, s, 1, func(int) {})
+	text, err := json.Marshal(s.State().Arrays[0].Last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last struct {
+		Exact     bool
+		Seen      int
+		Histogram struct {
+			Seen, Below, Above int
+			Counts             []int
+		}
+	}
+	if err := json.Unmarshal(text, &last); err != nil {
+		t.Fatal(err)
+	}
+	h := last.Histogram
+	all := h.Below + h.Above
+	for _, n := range h.Counts {
+		all += n
+	}
+	if !last.Exact || last.Seen != len(data) || h.Seen != all || h.Seen > 2*binSample || h.Seen < binSample/2 {
+		t.Errorf("%d elements, a histogram of %d that says %d", last.Seen, all, h.Seen)
 	}
 }
