@@ -3,6 +3,7 @@ package inspect
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -39,7 +40,9 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request) {
 	v, err := s.options.Session.View(r.Context(), name, hostplugin.NoWait(), hostplugin.AllowCopy())
 	if err == nil {
 		defer v.Close() //nolint:errcheck // the session reports what matters
-		err = v.Wait(r.Context())
+		if err = tooLarge(v); err == nil {
+			err = v.Wait(r.Context())
+		}
 	}
 	if err != nil {
 		http.Error(w, err.Error(), statusOf(err))
@@ -59,6 +62,23 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), statusOf(err))
 	default:
 		panic(http.ErrAbortHandler) // so that nobody takes the file for a whole one
+	}
+}
+
+// largest is how many bytes are saved of an array whose elements repeat others. Such an array needs little memory, so nothing else bounds its
+// file, and a browser begins to save it without a question. No more than 64 GiB of it were meant.
+const largest = 64 << 30
+
+// tooLarge refuses arrays that would fill a disk, of elements that lie in far less memory.
+func tooLarge(v *core.View) error {
+	l := v.Layout()
+	if lo, hi := l.Span(); l.NBytes() <= largest || l.NBytes() <= int64(hi-lo) {
+		return nil
+	}
+	return &core.Error{
+		Op: "save", Object: v.Name(), Kind: core.ErrLayout,
+		Err:    fmt.Errorf("its elements repeat others and are %s in all; at most %s are saved", render.Size(l.NBytes()), render.Size(largest)),
+		Remedy: "save the array that it was made of (numpy.broadcast_to), or a part of it",
 	}
 }
 

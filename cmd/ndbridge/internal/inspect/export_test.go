@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -60,21 +61,34 @@ func TestLongRows(t *testing.T) {
 	}
 }
 
+// full takes the beginning of a file only.
+type full struct{ *httptest.ResponseRecorder }
+
+func (f full) Write(b []byte) (int, error) {
+	if f.Body.Len() > 1<<20 {
+		return 0, io.ErrShortWrite
+	}
+	return f.ResponseRecorder.Write(b)
+}
+
 // TestNoFile tells names that mean nothing from arrays that cannot be saved so.
 func TestNoFile(t *testing.T) {
 	t.Parallel()
-	session := startProgram(t, "import numpy as np\nlong = np.zeros(3, np.longdouble)\ndates = np.zeros(3, 'M8[D]')\na = np.zeros(3)\nnumber = 1.5\n")
+	session := startProgram(t, "import numpy as np\nlong = np.zeros(3, np.longdouble)\ndates = np.zeros(3, 'M8[D]')\na = np.zeros(3)\nnumber = 1.5\n"+
+		"wide = np.broadcast_to(np.float32(1), (2**20, 2**20))\nrepeated = np.broadcast_to(np.float32(1), (300, 300))\n")
 	if err := session.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	server := &Server{options: Options{Session: session}}
+	said := ""
 	check := func(name, kind string, want int) {
 		t.Helper()
 		r, w := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/?name="+name, nil), httptest.NewRecorder()
 		r.SetPathValue("kind", kind)
-		if server.export(w, r); w.Code != want {
+		if server.export(full{w}, r); w.Code != want {
 			t.Errorf("%s of %s: %d, want %d: %s", kind, name, w.Code, want, w.Body)
 		}
+		said = w.Body.String()
 	}
 	check("a", "csv", http.StatusOK)
 	check("dates", "npy", http.StatusOK)
@@ -83,6 +97,12 @@ func TestNoFile(t *testing.T) {
 	check("number", "csv", http.StatusUnprocessableEntity)
 	check("nothing", "csv", http.StatusNotFound)
 	check("a", "txt", http.StatusNotFound)
+	check("wide", "npy", http.StatusUnprocessableEntity)
+	if !strings.Contains(said, "save wide: layout not supported: its elements repeat others and are 4.0 TiB in all; at most 64.0 GiB are saved; save the array that it was made of") {
+		t.Error(said)
+	}
+	check("wide", "csv", http.StatusUnprocessableEntity)
+	check("repeated", "npy", http.StatusOK)
 	leave, err := session.Func(t.Context(), "os:_exit")
 	if err != nil {
 		t.Fatal(err)
