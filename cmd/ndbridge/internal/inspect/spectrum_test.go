@@ -43,6 +43,25 @@ func TestSpectrum(t *testing.T) {
 	}
 }
 
+// TestSpectrumPlace says where the greatest wave of a point is, and not where the point begins.
+func TestSpectrumPlace(t *testing.T) {
+	t.Parallel()
+	for _, periods := range []int{100, 101, 2049, 4093} {
+		data := make([]float64, longest)
+		for i := range data {
+			data[i] = 2 + 3*math.Sin(2*math.Pi*float64(i*periods%longest)/longest)
+		}
+		s, err := spectrumOf(t.Context(), coretest.NewView(t, data), 0, []int{0}, stats.CellOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.Index(s.Amplitude, slices.Max(s.Amplitude))
+		if got, want := float64(s.Periods[at]), float64(periods)/longest; got != want {
+			t.Errorf("%v periods an element, want %v", got, want)
+		}
+	}
+}
+
 // TestSpectrumHighest gives the wave of two elements, which has no mirror image, its own amplitude and not twice as much.
 func TestSpectrumHighest(t *testing.T) {
 	t.Parallel()
