@@ -16,8 +16,8 @@ type Histogram struct {
 	// no histogram was asked for, or if no element is finite.
 	Edges []float64
 	// Counts[i] are the elements from Edges[i] up to, but not including, Edges[i+1]; the last bin has its upper edge,
-	// too, as NumPy's. Bins between powers of two have the edge that is nearer to zero, whatever the sign; one bin has
-	// zero and all numbers that are nearer to it than the edges of the others, which are as far as the smallest normal number on either side.
+	// too, as NumPy's. Bins between powers of two have the edge that is nearer to zero, whatever the sign. Among them is one bin of zero: it reaches
+	// to the smallest number on either side that has a bin of its own, and has all that are below 2^-1022 in size.
 	Counts []int
 	// Below and Above are the finite elements outside the edges.
 	Below, Above int

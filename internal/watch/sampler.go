@@ -272,7 +272,7 @@ func (s *Sampler) record(w *watched, sum *stats.Summary, err error, step *stats.
 		w.there++
 	}
 	if err != nil {
-		w.Error = err.Error()
+		w.Error = said(err)
 		return
 	}
 	w.Error = ""

@@ -1,8 +1,10 @@
 package watch
 
 import (
+	"errors"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -97,4 +99,15 @@ func pointOf(s *stats.Summary, now time.Time, step *stats.Number) Point {
 		Zero: stats.Number(s.Share(s.Zero)), Min: stats.Number(s.Min), Max: stats.Number(s.Max),
 		Mean: stats.Number(s.Mean), Std: stats.Number(s.Std), Norm: stats.Number(s.Norm),
 	}
+}
+
+// said is the text of an error of a look. To refresh is a word for those who call the program from Go.
+func said(err error) string {
+	e, ok := errors.AsType[*core.Error](err)
+	if !ok || e.Op != "refresh" {
+		return err.Error()
+	}
+	look := *e
+	look.Op = "look at"
+	return strings.Replace(err.Error(), e.Error(), look.Error(), 1)
 }

@@ -1,6 +1,9 @@
 package watch
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -53,6 +56,28 @@ func TestMappingIsNotLearned(t *testing.T) {
 		each := time.Duration(w.perPiece[1] * (1 << 16) * float64(time.Second))
 		if each.Round(time.Millisecond) != look.each.Round(time.Millisecond) || w.sample != 0 && w.sample != 1<<16 {
 			t.Errorf("after look %d: %v for all, the next look samples %d", i, each, w.sample)
+		}
+	}
+}
+
+// TestLooksAreNamed calls a look by its name, and not by that of what was called for it.
+func TestLooksAreNamed(t *testing.T) {
+	t.Parallel()
+	refresh := &core.Error{Op: "refresh", Object: "x", Kind: core.ErrDType, Err: errors.New("long doubles")}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{refresh, "look at x: wrong dtype: long doubles"},
+		{fmt.Errorf("again: %w", refresh), "again: look at x: wrong dtype: long doubles"},
+		{&core.Error{Op: "stats", Kind: core.ErrDType, Err: errors.New("refresh x")}, "stats: wrong dtype: refresh x"},
+		{errors.New("refresh"), "refresh"},
+	} {
+		s := New(Options{})
+		s.Add(array("x", func(context.Context, *core.View) (*core.View, error) { return nil, c.err }))
+		rounds(t, s, 1, func(int) {})
+		if got := s.State().Arrays[0].Error; got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
 }
