@@ -66,12 +66,12 @@ func TestTreeMarks(t *testing.T) {
 // TestTreeValues has the values and lines of arrays of one element that are no variables.
 func TestTreeValues(t *testing.T) {
 	orders := filepath.Join(t.TempDir(), "orders")
-	lines := "m = type('M', (), {})()\nm.count = np.array(7)\nm.part = np.float64(0.5)\nd = {'n': np.full(1, 9.0)}\n"
+	lines := "m = type('M', (), {})()\nm.count = np.array(7)\nm.part = np.float64(0.5)\nm.bad, m.low = np.full(1, np.nan), np.array(-np.inf)\nd = {'n': np.full(1, 9.0)}\n"
 	if err := os.WriteFile(orders, []byte(lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := open(t, inspectWith(t, nil, "ordered.py", orders), 1280, 860)
-	for name, value := range map[string]string{"m.count": "7", "m.part": "0.5", `d["n"]`: "9"} {
+	for name, value := range map[string]string{"m.count": "7", "m.part": "0.5", "m.bad": "NaN", "m.low": "−∞", `d["n"]`: "9"} {
 		row := fmt.Sprintf("[...document.querySelectorAll('#tree [data-name]')].find((n) => n.dataset.name === %q)", name)
 		card := fmt.Sprintf("[...document.querySelectorAll('[data-scalar]')].find((n) => n.dataset.scalar === %q)", name)
 		p.until(row + "?.querySelector('.now')?.textContent === '" + value + "' && " + card + "?.querySelector('.value').textContent === '" + value + "'")
@@ -92,4 +92,41 @@ func TestScalarsMakeRoom(t *testing.T) {
 	p.until("document.querySelectorAll('[data-scalar]').length === 100")
 	write(many + "loss = np.ones(1)\n")
 	p.until("document.querySelector('[data-scalar=loss] .value')?.textContent === '1' && document.querySelectorAll('[data-scalar]').length === 100")
+}
+
+// TestPressedWhileTheListChanges: a row that is another one when the button is let go is the one that was pressed all the same.
+func TestPressedWhileTheListChanges(t *testing.T) {
+	orders := filepath.Join(t.TempDir(), "orders")
+	p := open(t, inspectWith(t, nil, "ordered.py", orders), 1280, 860)
+	p.until(in("x", ".label"))
+	const send = "%s.dispatchEvent(new PointerEvent(%q, {bubbles: true}))"
+	p.do(chromedp.Evaluate[chromedp.Void]("window.before = " + in("x", ".label")))
+	p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(send, "window.before", "pointerdown")))
+	if err := os.WriteFile(orders, []byte("a = np.zeros(3)\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.until("!window.before.isConnected && " + in("a", ".label"))
+	p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(send, in("x", ".label"), "pointerup")))
+	p.until("document.querySelector('.array h1')?.textContent === 'x'")
+}
+
+// TestExactNameFirst: Enter opens the name that was typed, and not one before it in the list that merely has it.
+func TestExactNameFirst(t *testing.T) {
+	orders := filepath.Join(t.TempDir(), "orders")
+	if err := os.WriteFile(orders, []byte("all_x, loss_total, loss = np.ones(3), np.ones(4), np.ones(5)\nm = {'sub_lr': np.ones(2), 'lr': np.ones(3)}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, inspectWith(t, nil, "ordered.py", orders), 1280, 860)
+	p.until(in("loss", ".label") + " && document.querySelector('#tree').textContent.includes('sub_lr')")
+	for text, name := range map[string]string{"x": "x", "loss": "loss", "lr": `m["lr"]`} {
+		p.keys("/")
+		p.until("document.activeElement.id === 'search'")
+		p.do(chromedp.Evaluate[chromedp.Void]("document.activeElement.select()"))
+		p.keys(text)
+		p.until(fmt.Sprintf("document.querySelector('#search').value === %q", text))
+		p.keys(kb.Enter)
+		p.until(fmt.Sprintf("document.querySelector('.array h1')?.textContent === %q", name))
+		p.keys(kb.Escape)
+		p.until("document.activeElement.id === 'tree'")
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -329,6 +330,19 @@ func (h *hub) offerPast(c *client) {
 	}
 }
 
+// infinite is the value of what is one number, which is NaN or an infinity.
+func infinite(s *watch.Series) float64 {
+	switch {
+	case s.Number:
+		return s.Last.Mean
+	case s.Last.PosInf > 0:
+		return math.Inf(1)
+	case s.Last.NegInf > 0:
+		return math.Inf(-1)
+	}
+	return math.NaN()
+}
+
 // newer gives the points of a series after a time.
 func newer(s *watch.Series, after time.Time, all bool) points {
 	p := points{
@@ -343,8 +357,8 @@ func newer(s *watch.Series, after time.Time, all bool) points {
 			}
 		}
 	}
-	if n := len(s.History); n > 0 && s.Number && s.Last.Finite() == 0 {
-		p.Now = strconv.FormatFloat(s.Last.Mean, 'g', -1, 64)
+	if n := len(s.History); n > 0 && s.Last.Finite() == 0 && (s.Number || s.Last.Len == 1) {
+		p.Now = strconv.FormatFloat(infinite(s), 'g', -1, 64)
 	}
 	return p
 }

@@ -1,6 +1,6 @@
 // The page of one array.
 
-import { byId, choice, el, put, toggle } from "./dom.js";
+import { byId, choice, el, put, renew, toggle } from "./dom.js";
 import * as format from "./format.js";
 import { Picture } from "./picture.js";
 import * as plots from "./plots.js";
@@ -56,7 +56,7 @@ export class ArrayPage {
     /** @type {any} */
     this.state = null;
     this.asked = 0;
-    this.over = false; // the program is gone
+    this.over = ""; // why nothing comes any more: "gone", "left" or "lost", as the page's state
     /** @type {any[][]} */
     this.points = [[], [], [], []];
     this.picture = new Picture({
@@ -80,6 +80,7 @@ export class ArrayPage {
     this.lineOut = el("span", { class: "readout" });
     this.histogramOut = el("span", { class: "readout" });
     this.historyOut = el("span", { class: "readout" });
+    this.historyTitle = el("h2", {}, "History");
     this.apart = el("div", { class: "apart" });
     this.lineAxis = el("span", {});
     this.lineTitle = el("h2", {}, "Line");
@@ -93,6 +94,7 @@ export class ArrayPage {
     const ofNumbers = (/** @type {HTMLElement} */ node) => this.ofNumbers[this.ofNumbers.push(node) - 1];
     this.pinButton = el("button", {});
     this.diffButton = el("button", {});
+    this.exactButton = el("button", {});
     this.pictureTitle = el("h2", {}, "Picture");
     this.node = el("article", { class: "array" },
       el("header", { class: "title" }, el("h1", {}, format.visible(this.entry.name)), this.badges),
@@ -107,7 +109,7 @@ export class ArrayPage {
           this.histogram.node, this.apart),
         this.lineCard = el("section", { class: "card", "aria-label": "Line" }, el("div", { class: "head" }, this.lineTitle, this.lineOut, this.lineAxis), this.line.node),
         this.historyCard = el("section", { class: "card", "aria-label": "History", hidden: true },
-          el("div", { class: "head" }, el("h2", {}, "History"), this.historyOut), this.history.node, this.rate))),
+          el("div", { class: "head" }, this.historyTitle, this.historyOut), this.history.node, this.rate))),
       el("footer", { class: "exports" }, "Save as ",
         el("a", { href: `export/npy?name=${q}`, download: "" }, ".npy"), ofNumbers(el("a", { href: `export/csv?name=${q}`, download: "" }, ".csv")),
         ofNumbers(el("a", { href: `export/png?name=${q}`, download: "" }, ".png")),
@@ -187,9 +189,17 @@ export class ArrayPage {
     }, "Show the difference to what was pinned (d)");
     this.diffButton.disabled = !this.state?.pinned;
     parts.push(this.pinButton, this.diffButton);
-    if (look.exact || this.size() > sampled) parts.push(toggle("exact", look.exact, (exact) => this.change({ exact }), "Look at every element, however many there are"));
+    this.exactButton = toggle("exact", look.exact, (exact) => this.change({ exact }), "Look at every element, however many there are");
+    parts.push(this.exactButton);
     put(this.controls, ...parts);
     this.picture.scale.hidden = look.image !== "";
+    this.offerExact();
+  }
+
+  /** There is nothing to ask for where all elements are looked at anyway. */
+  offerExact() {
+    const samples = this.size() > sampled || this.state?.figures?.exact === false || this.state?.line?.exact === false || this.picture.header?.exact === false;
+    this.exactButton.hidden = !this.look.exact && !samples;
   }
 
   /** How many elements the array has. */
@@ -257,7 +267,7 @@ export class ArrayPage {
     const before = this.state;
     this.state = s;
     this.error.hidden = !s.error;
-    put(this.error, s.error ? format.visible(s.error) : "");
+    renew(this.error, s.error ? format.visible(s.error) : "");
     for (const node of this.ofNumbers) node.hidden = !s.figures; // or those of an array before would be taken for its own
     if (s.error && !s.dtype) return;
     if (String(s.shape) !== String(this.shape)) {
@@ -272,6 +282,7 @@ export class ArrayPage {
     } else if (!before || before.pinned !== s.pinned) this.control();
     this.badge(s);
     this.fact(s);
+    this.offerExact();
     if (!s.figures) return;
     this.figure(s.figures);
     this.pictureTitle.textContent = s.diff ? `Difference to ${s.pinned_of ? `version ${s.pinned_of}` : "what was pinned"}`
@@ -279,8 +290,9 @@ export class ArrayPage {
     const h = s.figures.histogram;
     if (!h) this.histogram.set([[], []], this.look.log ? "log" : "");
     else {
-      const x = this.look.log ? h.counts.map((/** @type {number} */ _, /** @type {number} */ i) => i) : h.edges.slice(0, -1);
-      this.histogram.set([x, h.counts], this.look.log ? "log" : "");
+      const byIndex = this.look.log || !Number.isFinite(h.edges[h.edges.length - 1] - h.edges[0]); // which is as wide as numbers are
+      const x = byIndex ? h.counts.map((/** @type {number} */ _, /** @type {number} */ i) => i) : h.edges.slice(0, -1);
+      this.histogram.set([x, h.counts], byIndex ? "log" : "");
     }
     if (s.line) this.line.set([s.line.mean.map((/** @type {number} */ _, /** @type {number} */ i) => Math.floor((i * s.line.columns) / s.line.mean.length)), s.line.min, s.line.mean, s.line.max]);
     put(this.lineTitle, s.spectrum ? `Spectrum of ${format.count(s.spectrum.of)} elements` : !s.line || s.line.exact ? "Line" : "Line of a sample");
@@ -288,20 +300,25 @@ export class ArrayPage {
     this.lineCard.hidden = !s.line && !s.spectrum;
   }
 
-  /** The program is: nothing comes any more. */
-  gone() {
-    this.over = true; // whatever a last look, which began before, still says
+  /**
+   * Says whether anything still comes.
+   * @param {string} over why not, as this.over; "": it does
+   */
+  connection(over) {
+    if (over === this.over) return;
+    this.over = over; // whatever a last look, which began before, still says
     if (this.state) this.badge(this.state);
   }
 
   /** @param {any} s */
   badge(s) {
     const badge = (/** @type {string} */ kind, /** @type {string} */ text, /** @type {string} */ title) => el("span", { class: `badge ${kind}`, title }, text);
-    put(this.badges,
-      s.gone || this.over ? badge("bad", "program gone", "The array as it was last")
+    renew(this.badges,
+      s.gone || this.over === "gone" ? badge("bad", "program gone", "The array as it was last")
+        : this.over ? badge("warn", "not live", `${this.over === "left" ? "ndbridge inspect has ended" : "There is no connection with ndbridge inspect"}: this is the array as it was last`)
         : s.live ? badge("good", "live", "The program's own memory: what it writes shows here")
           : s.copied && !s.stale ? badge("", "copy", `A copy that is made at each look: ${s.reason}`)
-            : badge("warn", "stale", "The name means something else now: this is the array as it was last"),
+            : badge("warn", "stale", "What the name means now cannot be read: this is the array as it was last"),
       s.version ? badge("", `version ${format.count(s.version)}`, s.published ? `published ${new Date(s.published).toLocaleString()}` : "") : null,
       s.torn ? badge("warn", "possibly torn", s.version ? "The program publishes one array again and again, and may be writing into it while it is read"
         : "The program may write while this is read: parts may be of different moments. What it publishes as new arrays is whole")
@@ -314,29 +331,33 @@ export class ArrayPage {
   fact(s) {
     const route = s.reason ? `${s.route} (${s.reason})` : s.route;
     const facts = { dtype: s.dtype, shape: format.shape(s.shape), size: format.bytes(s.nbytes), strides: s.strides?.length ? `${s.strides.join(", ")} B` : "–", device: s.device, route, framework: s.framework };
-    put(this.facts, ...Object.entries(facts).map(([k, v]) => el("div", {}, el("dt", {}, k), el("dd", {}, format.visible(v)))));
+    renew(this.facts, ...Object.entries(facts).map(([k, v]) => el("div", {}, el("dt", {}, k), el("dd", {}, format.visible(v)))));
   }
 
   /** @param {any} f */
   figure(f) {
     const rows = { min: f.min, max: f.max, mean: f.mean, deviation: f.std, norm: f.norm };
-    put(this.figures, ...Object.entries(rows).map(([k, v]) => el("div", { "data-figure": k }, el("dt", {}, k), el("dd", {}, format.number(v)))),
+    renew(this.figures, ...Object.entries(rows).map(([k, v]) => el("div", { "data-figure": k }, el("dt", {}, k), el("dd", {}, format.number(v)))),
       el("div", { "data-figure": "nan", class: f.nan ? "bad" : "" }, el("dt", {}, "NaN"), el("dd", {}, format.count(f.nan))),
       el("div", { "data-figure": "inf", class: f.pos_inf + f.neg_inf ? "bad" : "" }, el("dt", {}, "infinite"), el("dd", {}, format.count(f.pos_inf + f.neg_inf))),
       el("div", { "data-figure": "zero" }, el("dt", {}, "zero"), el("dd", {}, format.percent(f.seen ? f.zero / f.seen : 0))));
     const shares = [["negative", f.negative], ["zero", f.zero], ["positive", f.positive], ["infinite", f.pos_inf + f.neg_inf], ["nan", f.nan]];
     const total = Math.max(f.seen, 1);
-    put(this.health, ...shares.filter(([, n]) => n > 0).map(([kind, n]) => {
+    renew(this.health, ...shares.filter(([, n]) => n > 0).map(([kind, n]) => {
       const part = el("span", { class: `part ${kind}`, title: `${kind}: ${format.count(n)}` });
       part.style.flexGrow = String(Math.max(n / total, 0.004)); // what is there is seen
       return part;
     }));
     const text = shares.filter(([, n]) => n > 0).map(([kind, n]) => `${kind === "nan" ? "NaN" : kind} ${format.percent(n / total)}`).join(" · ");
     this.health.setAttribute("aria-label", text);
-    put(this.healthText, el("span", {}, text || "no elements"), el("span", { class: "muted" },
-      f.exact ? `all ${format.count(f.len)} elements, ${(1000 * f.seconds).toFixed(1)} ms` : `a sample of ${format.count(f.seen)} of ${format.count(f.len)} elements, mean ± ${format.number(f.mean_error)}`));
-    put(this.apart, ...[["NaN", f.nan, "nan"], ["+∞", f.pos_inf, "infinite"], ["−∞", f.neg_inf, "infinite"]].map(([name, n, kind]) =>
-      el("span", { class: `apart-item ${n ? kind : "none"}`, "data-apart": name }, `${name} ${format.count(n)}`)));
+    renew(this.healthText, el("span", {}, text || "no elements"), el("span", { class: "muted" },
+      f.exact ? `${f.len === 1 ? "its one element" : `all ${format.count(f.len)} elements`}, ${(1000 * f.seconds).toFixed(1)} ms` : `a sample of ${format.count(f.seen)} of ${format.count(f.len)} elements, mean ± ${format.number(f.mean_error)}`));
+    const h = f.histogram, beyond = (/** @type {string} */ name, /** @type {number} */ n, /** @type {number} */ edge) => n
+      ? el("span", { class: "apart-item", "data-apart": name, title: "Elements that no bin has: the bins are where those of a sample lie" }, `${name} ${format.number(edge)}: ${format.count(n)}`) : null;
+    renew(this.apart, ...[["NaN", f.nan, "nan"], ["+∞", f.pos_inf, "infinite"], ["−∞", f.neg_inf, "infinite"]].map(([name, n, kind]) =>
+      el("span", { class: `apart-item ${n ? kind : "none"}`, "data-apart": name }, `${name} ${format.count(n)}`)),
+    h ? beyond("below", h.below, h.edges[0]) : null, h ? beyond("above", h.above, h.edges[h.edges.length - 1]) : null);
+    renew(this.historyTitle, f.len > sampled ? "History of samples" : "History");
   }
 
   /** @param {any} m new points of the history */

@@ -34,6 +34,20 @@ export function put(node, ...children) {
 }
 
 /**
+ * Gives an element other children, none of which has a listener: those that are as before stay, with what somebody has selected in them.
+ * @param {Element} node
+ * @param {...Child} children
+ */
+export function renew(node, ...children) {
+  const next = [...el("div", {}, ...children).childNodes], before = [...node.childNodes];
+  for (const [i, child] of next.entries()) {
+    if (i >= before.length) node.append(child);
+    else if (!before[i].isEqualNode(child)) before[i].replaceWith(child);
+  }
+  for (const child of before.slice(next.length)) child.remove();
+}
+
+/**
  * @param {string} id
  * @returns {any}
  */

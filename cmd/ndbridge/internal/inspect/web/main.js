@@ -30,7 +30,6 @@ const socket = new Socket({
       case "program":
         program = m;
         socket.over = m.state === "gone" || m.state === "left";
-        if (m.state === "gone") page?.gone();
         state();
         break;
       case "tree":
@@ -54,7 +53,7 @@ const socket = new Socket({
         break;
       case "looks": if (!socket.over) tree.looked(m.arrays); break;
       case "alarms": alarms.update(m); break;
-      case "budget": budget(m); break;
+      case "budget": if (!socket.over) budget(m); break;
     }
   },
   picture: (header, payload) => {
@@ -63,6 +62,11 @@ const socket = new Socket({
   },
   state: (open) => {
     connected = open;
+    state();
+  },
+  refused: () => {
+    program = { ...program, state: "left", detail: "ndbridge inspect was started again: open the address that it has printed" };
+    socket.over = true;
     state();
   },
 });
@@ -128,6 +132,7 @@ function show(entry) {
     page = new NumberPage(entry, overview.line(name));
     socket.see(null);
   } else page = new ArrayPage(entry, { look: (look) => socket.see(look), pin: (pin) => socket.send({ pin }) });
+  page.connection(socket.over ? program.state : "");
   put(main, page.node);
   main.scrollTop = 0;
 }
@@ -150,6 +155,8 @@ function state() {
     : `${format.visible(program.detail || "ndbridge inspect has ended")}. What is shown is how it was last.`);
   if (!connected || socket.over) tree.looked([]); // nothing is looked at any more
   document.body.dataset.state = connected || socket.over ? program.state : "lost";
+  page?.connection(socket.over ? program.state : connected ? "" : "lost");
+  if (!connected || socket.over) put(byId("budget"));
   if (!page && program.name) document.title = `${program.name} – ndbridge inspect`;
 }
 
@@ -157,7 +164,7 @@ function state() {
 function budget(b) {
   const meter = el("span", { class: "meter", role: "img", "aria-label": `${format.percent(b.share)} of ${format.percent(b.limit)}` }, el("span", {}));
   /** @type {HTMLElement} */ (meter.firstChild).style.width = `${Math.min(100 * b.share / b.limit, 100)}%`;
-  put(byId("budget"), meter, `reading takes ${format.percent(b.share)} of a core, at most ${format.percent(b.limit)}`,
+  put(byId("budget"), meter, `reading takes ${format.percent(b.share)} of a core, ${b.share > b.limit ? "more than" : "of"} ${format.percent(b.limit)}${b.share > b.limit ? ", for what was asked for" : ""}`,
     el("span", { class: "muted" }, ` · ${b.reads.toFixed(0)} reads/s · ${b.pages} page${b.pages === 1 ? "" : "s"}${b.waiting ? " · slowed down" : ""}`));
 }
 
@@ -185,6 +192,7 @@ byId("menu").addEventListener("click", () => side(!document.body.classList.conta
 
 const keys = [
   ["/", "search for a name, or for those of a pattern such as model.*.weight"], ["↑ ↓ ← →, Enter", "move in the tree, and choose"], ["Esc", "all numbers over time"], ["z", "to the picture: arrows move, + − zoom, 0 all"],
+  ["[ ]", "the index of the first axis that is not shown"], ["i", "heat map or image"], ["p, d", "pin, difference"], ["a", "alarms"], ["t", "dark, light, or as the system"], ["?", "these keys"],
 ];
 const help = byId("help");
 put(help, el("h2", { id: "help-title" }, "Keys"), el("dl", { class: "keys" }, ...keys.flatMap(([k, what]) => [el("dt", {}, el("kbd", {}, k)), el("dd", {}, what)])),
@@ -194,7 +202,8 @@ byId("alarms-open").addEventListener("click", () => alarms.open());
 
 addEventListener("keydown", (e) => {
   const at = e.target;
-  if (e.ctrlKey || e.altKey || e.metaKey || at instanceof HTMLInputElement || at instanceof HTMLSelectElement || document.querySelector("dialog[open]")) return;
+  const typed = at instanceof HTMLInputElement && at.type !== "range" || at instanceof HTMLSelectElement; // what keys have a meaning for
+  if (e.defaultPrevented || e.ctrlKey || e.altKey || e.metaKey || typed && e.key !== "Escape" || document.querySelector("dialog[open]")) return;
   switch (e.key) {
     case "/":
       side(true);

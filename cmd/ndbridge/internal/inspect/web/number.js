@@ -1,6 +1,6 @@
 // The page of one of Python's own numbers.
 
-import { el, put } from "./dom.js";
+import { el, put, renew } from "./dom.js";
 import * as format from "./format.js";
 import * as plots from "./plots.js";
 
@@ -14,7 +14,7 @@ export class NumberPage {
   constructor(entry, line) {
     this.entry = entry;
     this.line = line;
-    this.over = false; // the program is gone
+    this.over = ""; // why nothing comes any more: "gone", "left" or "lost", as the page's state
     const out = el("span", { class: "readout" });
     this.badges = el("span", { class: "badges" }, el("span", { class: "badge", title: "A number of Python's own" }, entry.dtype));
     this.figures = el("dl", { class: "figures" });
@@ -36,16 +36,20 @@ export class NumberPage {
     const [times, values] = this.line.points;
     const known = values.filter((/** @type {number | null} */ x) => x !== null);
     const figures = { value: this.line.now || "–", min: format.number(known.length ? Math.min(...known) : null), max: format.number(known.length ? Math.max(...known) : null) };
-    put(this.figures, ...Object.entries(figures).map(([k, v]) => el("div", { "data-figure": k }, el("dt", {}, k), el("dd", {}, v))));
+    renew(this.figures, ...Object.entries(figures).map(([k, v]) => el("div", { "data-figure": k }, el("dt", {}, k), el("dd", {}, v))));
     put(this.rate, this.line.rate);
     const n = times.length, now = Date.now() / 1000;
     const goesOn = n > 0 && !this.over && now > times[n - 1];
     this.chart.set(goesOn ? [[...times, now], [...values, values[n - 1]]] : [times, values]);
   }
 
-  /** The program is: nothing comes any more. */
-  gone() {
-    this.over = true;
-    this.badges.append(el("span", { class: "badge bad", title: "The number as it was last" }, "program gone"));
+  /**
+   * Says whether anything still comes.
+   * @param {string} over why not, as this.over; "": it does
+   */
+  connection(over) {
+    this.over = over;
+    renew(this.badges, el("span", { class: "badge", title: "A number of Python's own" }, this.entry.dtype),
+      over ? el("span", { class: `badge ${over === "gone" ? "bad" : "warn"}`, title: "The number as it was last" }, over === "gone" ? "program gone" : "not live") : null);
   }
 }

@@ -7,6 +7,7 @@ const patience = [250, 500, 1000, 2000, 4000];
  * @property {(message: any) => void} text a message
  * @property {(header: any, payload: DataView) => void} picture
  * @property {(open: boolean) => void} state
+ * @property {() => void} refused the server does not know this page
  */
 
 export class Socket {
@@ -40,12 +41,22 @@ export class Socket {
       const header = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 4, length)));
       this.listener.picture(header, new DataView(data, 4 + length));
     };
-    ws.onclose = () => {
+    ws.onclose = async () => {
       this.ws = null;
       this.listener.state(false);
       if (this.over) return;
-      setTimeout(() => this.connect(), patience[Math.min(this.tries++, patience.length - 1)]);
+      if (await this.refused()) this.listener.refused();
+      else setTimeout(() => this.connect(), patience[Math.min(this.tries++, patience.length - 1)]);
     };
+  }
+
+  /** Whether there is a server that does not know this page: one that was started again. A websocket does not say why it was refused. */
+  async refused() {
+    try {
+      return (await fetch("socket", { cache: "no-store" })).status === 401;
+    } catch {
+      return false; // there is none
+    }
   }
 
   /** @param {object} message */

@@ -86,6 +86,19 @@ export class Tree {
     this.search.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => this.searchKey(e));
     this.list.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => this.key(e));
     this.list.addEventListener("focus", () => this.mark());
+    // A list that changes while a button is down has another row in the place of the one that was pressed, which no click comes to then.
+    /** @type {HTMLElement | null} */
+    let pressed = null;
+    const rowOf = (/** @type {Event} */ e) => (e.target instanceof Element ? /** @type {HTMLElement | null} */ (e.target.closest("[data-path]")) : null);
+    this.list.addEventListener("pointerdown", (/** @type {PointerEvent} */ e) => { pressed = rowOf(e); });
+    this.list.addEventListener("pointerup", (/** @type {PointerEvent} */ e) => {
+      const row = rowOf(e);
+      if (row && pressed && !pressed.isConnected && pressed.dataset.path === row.dataset.path) this.take(row, e);
+    });
+    this.list.addEventListener("click", (/** @type {MouseEvent} */ e) => {
+      const row = rowOf(e);
+      if (row) this.take(row, e);
+    });
   }
 
   /**
@@ -247,13 +260,7 @@ export class Tree {
     const mark = el("span", { class: "mark", role: "img" }), details = el("span", { class: "details" });
     const row = el("li", {
       role: "treeitem", id: `row-${i}`, class: `row level-${Math.min(level, 8)}`, "aria-level": level, "aria-selected": e !== null && e.name === this.chosen,
-      "aria-expanded": b.below.size ? open : null, "data-name": e?.name ?? null,
-      onclick: (/** @type {MouseEvent} */ event) => {
-        this.active = b.path;
-        const twist = event.target instanceof Element && event.target.classList.contains("twist");
-        if (e && !twist) this.open(e.name);
-        else this.fold(b.path);
-      },
+      "aria-expanded": b.below.size ? open : null, "data-name": e?.name ?? null, "data-path": b.path,
     },
     el("span", { class: b.below.size ? "twist" : "leaf", "aria-hidden": true }),
     el("span", { class: "label" }, format.visible(b.label)),
@@ -264,6 +271,18 @@ export class Tree {
       this.say(cells);
     }
     return row;
+  }
+
+  /**
+   * Does what a click on a row means.
+   * @param {HTMLElement} row
+   * @param {Event} e
+   */
+  take(row, e) {
+    const { name, path } = row.dataset;
+    this.active = path ?? "";
+    if (name !== undefined && !(e.target instanceof Element && e.target.classList.contains("twist"))) this.open(name);
+    else this.fold(this.active);
   }
 
   /** @param {string} path */
@@ -300,9 +319,10 @@ export class Tree {
     if (e.key === "Enter" && text.includes("*") && text !== this.asked) {
       this.searchFor(text);
     } else if (e.key === "Enter") {
-      const first = this.rows.find((r) => r.branch.entry);
+      const names = this.rows.map((r) => r.branch.entry?.name ?? "").filter(Boolean);
+      const first = names.find((n) => n === text) ?? names.find((n) => last(n) === text) ?? names[0];
       if (!first) this.searchFor(text);
-      this.open(first?.branch.entry?.name ?? text);
+      this.open(first ?? text);
     } else if (e.key === "ArrowDown") {
       this.list.focus();
       this.move(0);
@@ -350,3 +370,9 @@ export class Tree {
     e.stopPropagation();
   }
 }
+
+/**
+ * The last part of a name: an attribute, or what stands in brackets.
+ * @param {string} name
+ */
+const last = (name) => name.replace(/["'\]]+$/, "").replace(/^.*[.["']/, "");
