@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 
 func build(to string) error {
 	const entry = "../../adapters/kit/entry"
-	return run(cmp.Or(os.Getenv("CC"), "gcc"), "-shared", "-fPIC", "-O1", 
+	return run(cmp.Or(os.Getenv("CC"), "gcc"), "-shared", "-fPIC", "-O1",
 		"-I"+entry, "-o", to, entry+"/lifecycle.c", entry+"/guard.c", entry+"/hosts.c", entry+"/threads.c", entry+"/pages.c", entry+"/signals.c", entry+"/heap.c", "testdata/standin.c", "-ldl", "-pthread")
 }
 

@@ -294,6 +294,7 @@ type past struct {
 type points struct {
 	Name  string         `json:"name"`
 	Now   string         `json:"now,omitempty"` // the last of them, if JSON has no such number
+	Some  bool           `json:"some"`          // the last is of a sample
 	Reset bool           `json:"reset"`         // they are all there are
 	Times []float64      `json:"times"`         // in seconds
 	Min   []stats.Number `json:"min,omitempty"`
@@ -346,7 +347,7 @@ func infinite(s *watch.Series) float64 {
 // newer gives the points of a series after a time.
 func newer(s *watch.Series, after time.Time, all bool) points {
 	p := points{
-		Name: s.Name, Reset: after.IsZero(), Rate: rateOf(s), Versions: versionsOf(s),
+		Name: s.Name, Reset: after.IsZero(), Rate: rateOf(s), Versions: versionsOf(s), Some: s.Last != nil && !s.Last.Exact(),
 	}
 	for _, at := range s.History {
 		if at.Time.After(after) {

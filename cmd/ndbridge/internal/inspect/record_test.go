@@ -237,3 +237,28 @@ func (p looksAt) Refresh(_ context.Context, looks []watch.Look) {
 		looks[i].View = p.view
 	}
 }
+
+// TestNewerSaysOfHowMany: points say whether they are of a sample, and one number that is not finite which it is.
+func TestNewerSaysOfHowMany(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		last *stats.Summary
+		some bool
+		now  string
+	}{
+		{nil, false, ""},
+		{&stats.Summary{Len: 9, Seen: 9, Zero: 9}, false, ""},
+		{&stats.Summary{Len: 9, Seen: 3, Runs: 1, Zero: 3}, true, ""},
+		{&stats.Summary{Len: 1, Seen: 1, NaN: 1}, false, "NaN"},
+		{&stats.Summary{Len: 1, Seen: 1, NegInf: 1}, false, "-Inf"},
+		{&stats.Summary{Len: 2, Seen: 2, NaN: 2}, false, ""},
+	} {
+		s := watch.Series{Last: c.last}
+		if c.last != nil {
+			s.History = []watch.Point{{Time: time.Now()}}
+		}
+		if p := newer(&s, time.Time{}, true); p.Some != c.some || p.Now != c.now {
+			t.Errorf("%+v: some %v, now %q", c.last, p.Some, p.Now)
+		}
+	}
+}

@@ -357,7 +357,6 @@ export class ArrayPage {
     renew(this.apart, ...[["NaN", f.nan, "nan"], ["+∞", f.pos_inf, "infinite"], ["−∞", f.neg_inf, "infinite"]].map(([name, n, kind]) =>
       el("span", { class: `apart-item ${n ? kind : "none"}`, "data-apart": name }, `${name} ${format.count(n)}`)),
     h ? beyond("below", h.below, h.edges[0]) : null, h ? beyond("above", h.above, h.edges[h.edges.length - 1]) : null);
-    renew(this.historyTitle, f.len > sampled ? "History of samples" : "History");
   }
 
   /** @param {any} m new points of the history */
@@ -365,6 +364,7 @@ export class ArrayPage {
     if (m.reset) this.points = [[], [], [], []];
     grow(this.points, [m.times, m.min, m.mean, m.max]);
     this.historyCard.hidden = this.points[0].length < 2;
+    renew(this.historyTitle, m.some ? "History of samples" : "History");
     put(this.rate, `mean ${m.rate > 0 ? "+" : ""}${format.number(m.rate)} a second`, m.versions ? `, ${format.number(Math.round(10 * m.versions) / 10)} versions` : null);
     if (!this.historyCard.hidden) this.history.set(this.points);
   }

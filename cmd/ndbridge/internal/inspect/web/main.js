@@ -132,7 +132,7 @@ function show(entry) {
     page = new NumberPage(entry, overview.line(name));
     socket.see(null);
   } else page = new ArrayPage(entry, { look: (look) => socket.see(look), pin: (pin) => socket.send({ pin }) });
-  page.connection(socket.over ? program.state : "");
+  page.connection(socket.over ? program.state : connected ? "" : "lost");
   put(main, page.node);
   main.scrollTop = 0;
 }

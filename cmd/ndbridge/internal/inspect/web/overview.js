@@ -107,7 +107,7 @@ export class Overview {
     const value = el("span", { class: "value" }), out = el("span", { class: "readout" });
     const chart = plots.history(`${name} over time`, out, [name], 110);
     const node = el("section", { class: "card", "data-scalar": name },
-      el("div", { class: "head" }, el("h2", {}, el("button", { class: "link", onclick: () => this.open(name) }, format.visible(name))), out, value), chart.node);
+      el("div", { class: "head" }, el("h2", {}, el("button", { class: "link", title: format.visible(name), onclick: () => this.open(name) }, format.visible(name))), out, value), chart.node);
     const card = { chart, value, node };
     this.cards.set(name, card);
     return card;

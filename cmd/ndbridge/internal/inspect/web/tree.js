@@ -90,7 +90,7 @@ export class Tree {
     /** @type {HTMLElement | null} */
     let pressed = null;
     const rowOf = (/** @type {Event} */ e) => (e.target instanceof Element ? /** @type {HTMLElement | null} */ (e.target.closest("[data-path]")) : null);
-    this.list.addEventListener("pointerdown", (/** @type {PointerEvent} */ e) => { pressed = rowOf(e); });
+    this.list.addEventListener("pointerdown", (/** @type {PointerEvent} */ e) => { pressed = e.button === 0 ? rowOf(e) : null; });
     this.list.addEventListener("pointerup", (/** @type {PointerEvent} */ e) => {
       const row = rowOf(e);
       if (row && pressed && !pressed.isConnected && pressed.dataset.path === row.dataset.path) this.take(row, e);
