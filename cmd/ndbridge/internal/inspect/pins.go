@@ -51,13 +51,7 @@ func (p *pins) leave(name string, v *core.View) {
 func (p *pins) take(name string) *core.View {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, k := range p.kept {
-		if k.name == name {
-			p.kept = slices.Delete(p.kept, i, i+1)
-			return k.view
-		}
-	}
-	return nil
+	return p.remove(name)
 }
 
 // close drops all.
@@ -83,13 +77,20 @@ func (p *pins) age() {
 
 // drop closes what is kept under a name. The caller holds the lock.
 func (p *pins) drop(name string) {
+	if v := p.remove(name); v != nil {
+		_ = v.Close() // memory of this process
+	}
+}
+
+// remove gives what is kept under a name, or nil, and keeps it no longer. The caller holds the lock.
+func (p *pins) remove(name string) *core.View {
 	for i, k := range p.kept {
 		if k.name == name {
-			_ = k.view.Close() // memory of this process
 			p.kept = slices.Delete(p.kept, i, i+1)
-			return
+			return k.view
 		}
 	}
+	return nil
 }
 
 // keep does what was wished with the pin.
